@@ -1,0 +1,46 @@
+"""log |det A| of a mixing matrix: natural logarithm, minus infinity where A is singular."""
+
+import numpy as np
+
+from .mixing import scores
+
+
+def causal_log_det(F: np.ndarray, G: np.ndarray, zero_diagonal: np.ndarray) -> float:
+    """log |det tril(F G^T)| = sum_i log |f_i . g_i|, for factors of shape (N, D).
+
+    `zero_diagonal`, of shape (N,), says which f_i . g_i are exactly zero. Each product is scaled
+    by its factors' largest entries, so none of them underflows as a whole. NaN where a sum
+    cancels to nothing in double precision though it is not zero.
+    """
+    if zero_diagonal.any():
+        return -np.inf
+    f_scale, g_scale = np.abs(F).max(axis=1), np.abs(G).max(axis=1)
+    dots = np.abs(((F / f_scale[:, None]) * (G / g_scale[:, None])).sum(axis=1))
+    if (dots == 0).any():
+        return float("nan")
+    return float((np.log(dots) + np.log(f_scale) + np.log(g_scale)).sum())
+
+
+def dense_log_det(A: np.ndarray, sigma: np.ndarray) -> float:
+    """log |det A| by LU, for A of shape (N, N) with singular values `sigma`, largest first.
+
+    NaN where sigma_min is below N eps sigma_max, since the determinant of such a matrix is made
+    of rounding errors, and where the singular values are not known.
+    """
+    if not sigma[-1] > len(A) * np.finfo(float).eps * sigma[0]:
+        return float("nan")
+    return float(np.linalg.slogdet(A)[1])
+
+
+def causal_softmax_log_det(q: np.ndarray, k: np.ndarray) -> float:
+    """log det of exp(S) under the causal mask: the trace of S."""
+    return float(np.trace(scores(q, k)))
+
+
+def log_row_sums(A: np.ndarray) -> float:
+    """The sum of log |row sum|, which row normalization takes from log |det A|; shape (N, N).
+
+    Minus infinity when a row is empty.
+    """
+    with np.errstate(divide="ignore"):
+        return float(np.log(np.abs(A.sum(axis=1))).sum())

@@ -1,0 +1,108 @@
+"""The mixing matrix A of a head: N x N, what multiplies V."""
+
+import numpy as np
+
+MASKS = ("bidirectional", "causal")
+NORMALIZATIONS = ("none", "row")
+
+
+def factored(F: np.ndarray, G: np.ndarray, mask: str, normalization: str) -> np.ndarray:
+    """A = F G^T or tril(F G^T), shape (N, N), for factors F and G of shape (N, D).
+
+    With `normalization="row"` each row is divided by its sum; a row without any entry stays
+    zero. Raises OverflowError when an entry leaves float64, and ZeroDivisionError when the
+    entries of a row cancel, so that its normalization does not exist.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        A = F @ G.T
+    if not np.isfinite(A).all():
+        raise OverflowError("an entry of phi(q) phi(k)^T overflows float64")
+    if mask == "causal":
+        A = np.tril(A)
+    return _divided_by_row_sums(A) if normalization == "row" else A
+
+
+def _divided_by_row_sums(A: np.ndarray) -> np.ndarray:
+    sums = A.sum(axis=1)
+    empty = sums == 0.0
+    if A[empty].any():
+        row = int(np.flatnonzero(empty & A.any(axis=1))[0])
+        raise ZeroDivisionError(f"the entries of row {row} sum to zero")
+    with np.errstate(over="ignore"):
+        A = A / np.where(empty, 1.0, sums)[:, None]
+    if not np.isfinite(A).all():
+        raise OverflowError("an entry divided by its row's sum overflows float64")
+    return A
+
+
+def normalized_factor(F: np.ndarray, G: np.ndarray) -> np.ndarray:
+    """The left factor, shape (N, D), of the row-normalized F G^T: f_i / sum_j f_i . g_j."""
+    sums = F @ G.sum(axis=0)
+    return F / np.where(sums == 0.0, 1.0, sums)[:, None]
+
+
+def scores(q: np.ndarray, k: np.ndarray) -> np.ndarray:
+    """The score matrix S = q k^T / sqrt(d) of softmax attention, shape (N, N)."""
+    return q @ k.T / np.sqrt(q.shape[1])
+
+
+def softmax(q: np.ndarray, k: np.ndarray, mask: str, normalization: str) -> np.ndarray:
+    """A = exp(S), masked; with `normalization="row"`, softmax attention itself. Shape (N, N).
+
+    The normalized rows are computed from scores less their largest, so they never overflow.
+    Raises OverflowError when an unnormalized entry does.
+    """
+    S = scores(q, k)
+    if mask == "causal":
+        S = np.where(np.tri(len(S), dtype=bool), S, -np.inf)
+    if normalization == "row":
+        A = np.exp(S - S.max(axis=1, keepdims=True))
+        return A / A.sum(axis=1, keepdims=True)
+    with np.errstate(over="ignore"):
+        A = np.exp(S)
+    if not np.isfinite(A).all():
+        raise OverflowError(f"exp overflows float64 at the score {S.max():.6g}")
+    return A
+
+
+def matrix(
+    F: np.ndarray, G: np.ndarray, feature_map: str, mask: str, normalization: str
+) -> np.ndarray:
+    """The mixing matrix of a cell's member; for `softmax`, F and G are q and k themselves."""
+    build = softmax if feature_map == "softmax" else factored
+    return build(F, G, mask, normalization)
+
+
+def require_finite(F: np.ndarray, G: np.ndarray, feature_map: str) -> None:
+    """Raise OverflowError when a mixing matrix of F and G, shape (N, D), leaves float64.
+
+    A cheap bound on the entries and on their row sums decides most cases; only where it does not
+    are the matrices formed.
+    """
+    with np.errstate(over="ignore"):
+        if feature_map == "softmax":
+            norms = [np.sqrt((X * X).sum(axis=1).max()) for X in (F, G)]
+            safe = norms[0] * norms[1] / np.sqrt(F.shape[1]) < np.log(np.finfo(float).max)
+        else:
+            reach = np.abs(F).max(axis=0) @ np.abs(G).max(axis=0)
+            safe = np.isfinite(len(F) * reach)
+    if not safe:
+        for normalization in NORMALIZATIONS:
+            matrix(F, G, feature_map, "bidirectional", normalization)
+
+
+def running_sum(F: np.ndarray, G: np.ndarray, v: np.ndarray, epsilon: float = 0.0) -> np.ndarray:
+    """Causal linear attention in its recurrent form, shape (N, d_v).
+
+    With S_i = sum_{j<=i} g_j v_j^T and Z_i = sum_{j<=i} g_j, row i of the output is
+    f_i^T S_i / (f_i^T Z_i + epsilon) (Katharopoulos et al. 2020, equations 18 to 20). Memory
+    is D x d_v: no N x N matrix is formed.
+    """
+    S = np.zeros((G.shape[1], v.shape[1]), dtype=np.result_type(F, G, v))
+    Z = np.zeros(G.shape[1], dtype=S.dtype)
+    output = np.empty((len(F), v.shape[1]), dtype=S.dtype)
+    for i, (f, g) in enumerate(zip(F, G, strict=True)):
+        S += np.outer(g, v[i])
+        Z += g
+        output[i] = f @ S / (f @ Z + epsilon)
+    return output

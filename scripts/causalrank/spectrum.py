@@ -1,0 +1,87 @@
+"""Singular values, and what is read off them."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+
+def singular_values(A: np.ndarray) -> np.ndarray:
+    """The singular values of A, shape (N,), largest first (LAPACK's gesdd, values only)."""
+    return np.linalg.svd(A, compute_uv=False)
+
+
+def factored_singular_values(F: np.ndarray, G: np.ndarray) -> np.ndarray:
+    """The singular values of F G^T, shape (N,), for F and G of shape (N, D) with D < N.
+
+    With F = Q R and G = P T, F G^T = Q (R T^T) P^T has the singular values of the D x D matrix
+    R T^T, and N - D zeros. Costs O(N D^2) where the dense way costs O(N^3).
+    """
+    R, T = np.linalg.qr(F, mode="r"), np.linalg.qr(G, mode="r")
+    values = np.linalg.svd(R @ T.T, compute_uv=False)
+    return np.concatenate([values, np.zeros(len(F) - len(values))])
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """What a spectrum says; None where double precision cannot tell."""
+
+    sigma_max: float
+    sigma_min: float | None
+    log10_condition: float | None
+    frobenius_norm: float
+    stable_rank: float | None
+    effective_rank: float | None
+    nuclear_norm: float
+    cumulative_at_quarter: float | None
+
+
+def summarize(sigma: np.ndarray) -> Spectrum:
+    """Read the table's quantities off singular values of shape (N,), largest first.
+
+    Weyl's inequality bounds the error of a computed singular value by about N eps sigma_max, so
+    a sigma_min below that is noise: it and the condition number are None. For the zero matrix
+    every ratio is None.
+
+    stable rank = ||A||_F^2 / ||A||_2^2; effective rank = exp(-sum p log p) with
+    p = sigma / sum(sigma) (Roy and Vetterli 2007); cumulative_at_quarter is the sum of the
+    first floor(N / 4) singular values over the sum of all (Linformer, figure 1: the 128th of 512;
+    for N below 4, the first one).
+    """
+    N = len(sigma)
+    largest, nuclear = float(sigma[0]), float(sigma.sum())
+    if largest == 0.0:
+        return Spectrum(0.0, None, None, 0.0, None, None, 0.0, None)
+    relative = sigma / largest
+    resolved = relative[-1] > N * np.finfo(float).eps
+    stable = float(relative @ relative)
+    p = sigma[sigma > 0] / nuclear
+    return Spectrum(
+        sigma_max=largest,
+        sigma_min=float(sigma[-1]) if resolved else None,
+        log10_condition=-math.log10(relative[-1]) if resolved else None,
+        frobenius_norm=largest * math.sqrt(stable),
+        stable_rank=stable,
+        effective_rank=float(np.exp(-(p @ np.log(p)))),
+        nuclear_norm=nuclear,
+        cumulative_at_quarter=float(sigma[: max(1, N // 4)].sum()) / nuclear,
+    )
+
+
+def numerical_rank(sigma: np.ndarray, tolerance: float) -> int:
+    """The number of singular values above tolerance * sigma_max."""
+    return int(np.count_nonzero(sigma > tolerance * sigma[0]))
+
+
+def numpy_tolerance(N: int, epsilon: float) -> float | None:
+    """The relative tolerance N eps of numpy.linalg.matrix_rank, eps that of the precision.
+
+    None where N eps >= 1: the rule then leaves nothing to count, whatever the matrix.
+    """
+    tolerance = N * epsilon
+    return tolerance if tolerance < 1.0 else None
+
+
+def decay_indices(N: int) -> np.ndarray:
+    """At most 64 indices from 1 to N, both included, evenly spaced on a logarithmic axis."""
+    return np.unique(np.rint(np.geomspace(1, N, min(N, 64))).astype(int))

@@ -1,0 +1,56 @@
+"""Compute the singular values of a cell's mixing matrices, in every precision asked for."""
+
+import argparse
+
+import numpy as np
+
+from causalrank.mixing import MASKS, NORMALIZATIONS, matrix, normalized_factor
+from causalrank.precision import PRECISIONS, rounded
+from causalrank.spectrum import factored_singular_values, singular_values
+from cell_files import Cell, load_cell, progress, save_arrays
+
+
+def spectra(cell: Cell, max_N: int, max_N_rounded: int) -> dict[str, np.ndarray]:
+    """Singular values by precision, each (members, masks, normalizations, N), NaN if not computed.
+
+    In float64 the bidirectional factored matrix is never formed: its singular values come from
+    its factors. A matrix that a precision cannot hold keeps its NaN.
+    """
+    shape = (len(cell.F), len(MASKS), len(NORMALIZATIONS), cell.N)
+    sigma = {name: np.full(shape, np.nan) for name in PRECISIONS}
+    limits = {name: max_N if name == "float64" else max_N_rounded for name in PRECISIONS}
+    names = [name for name in PRECISIONS if cell.N <= limits[name]]
+    D = cell.F.shape[2]
+    for member, mask, normalization in cell.matrices() if names else ():
+        place = member, MASKS.index(mask), NORMALIZATIONS.index(normalization)
+        if place[1:] == (0, 0):
+            progress(cell, member)
+        F, G = cell.F[member], cell.G[member]
+        factors_suffice = mask == "bidirectional" and cell.feature_map != "softmax" and D < cell.N
+        A = matrix(F, G, cell.feature_map, mask, normalization)
+        for name in names:
+            if name == "float64" and factors_suffice:
+                left = F if normalization == "none" else normalized_factor(F, G)
+                sigma[name][place] = factored_singular_values(left, G)
+                continue
+            Ahat = rounded(A, name)
+            if np.isfinite(Ahat).all():
+                sigma[name][place] = singular_values(Ahat)
+    return sigma
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--max-N", type=int, required=True, help="largest N computed in float64")
+    parser.add_argument(
+        "--max-N-rounded", type=int, required=True, help="largest N computed after rounding"
+    )
+    parser.add_argument("--input", nargs="+", required=True, help="factors.npz of each cell")
+    parser.add_argument("--output", nargs="+", required=True, help="an .npz for each cell")
+    args = parser.parse_args()
+    for source, target in zip(args.input, args.output, strict=True):
+        save_arrays(target, **spectra(load_cell(source), args.max_N, args.max_N_rounded))
+
+
+if __name__ == "__main__":
+    main()

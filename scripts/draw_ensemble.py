@@ -1,0 +1,28 @@
+"""Draw q, k, v with independent normal entries: one source file per (source, N, d)."""
+
+import argparse
+
+import numpy as np
+
+from causalrank.ensembles import gaussian
+from cell_files import save_arrays
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--source", required=True, help="the source's name: part of the seed")
+    parser.add_argument("--N", type=int, required=True)
+    parser.add_argument("--d", type=int, required=True)
+    parser.add_argument("--members", type=int, required=True)
+    parser.add_argument("--scale", type=float, required=True, help="standard deviation")
+    parser.add_argument("--output", required=True, help=".npz with q, k, v of (members, N, d)")
+    args = parser.parse_args()
+    draws = [
+        gaussian(args.source, args.N, args.d, member, args.scale) for member in range(args.members)
+    ]
+    q, k, v = map(np.stack, zip(*draws, strict=True))
+    save_arrays(args.output, q=q, k=k, v=v)
+
+
+if __name__ == "__main__":
+    main()

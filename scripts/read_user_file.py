@@ -1,0 +1,286 @@
+"""Check a user's own q, k and v by the headers of their file, then write the source's file.
+
+The file is a .npz (numpy.savez) or a .safetensors with q, k and, if wanted, v: arrays of shape
+(members, N, d) or (N, d); v has as many members and rows, and columns of its own number, d_v.
+
+Nothing is unpickled: the bytes of float arrays are all that is ever decoded. What a header promises
+is held against the size of the file and the memory allowed before any memory is taken.
+Formats: numpy.lib.format, and "Format" in the README of safetensors.
+
+The workflow calls `inspect`, `check`, `digest` and `require_finite` before any job, so numpy is
+imported where it is used. Every function raises ValueError, in one line that names the file.
+"""
+
+import argparse
+import hashlib
+import io
+import json
+import math
+import os
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+
+ARRAYS = ("q", "k", "v")
+ITEMSIZE = {"float16": 2, "float32": 4, "float64": 8, "bfloat16": 2}
+SAFETENSORS = {  # dtype in the header: its name here, how numpy reads the bytes
+    "F16": ("float16", "<f2"),
+    "F32": ("float32", "<f4"),
+    "F64": ("float64", "<f8"),
+    "BF16": ("bfloat16", "<u2"),  # numpy has no bfloat16: see _blocks
+}
+NPY_HEADER = 1 << 14  # bytes: numpy's own limit of a header is 10000 characters
+SAFETENSORS_HEADER = 1 << 24  # bytes
+BLOCK = 1 << 20  # numbers decoded at a time
+
+
+class Shape(NamedTuple):
+    """What a file has: `d_v` is None without v; `dtype` lists the types, most often one."""
+
+    members: int
+    N: int
+    d: int
+    d_v: int | None
+    dtype: str
+
+
+class Stored(NamedTuple):
+    """One array as a header describes it."""
+
+    dtype: str
+    code: str  # numpy's type string of the stored numbers
+    shape: tuple[int, ...]
+    fortran: bool  # the first axis varies fastest
+    start: int  # where its numbers start, in the .npy inside the .npz or in the .safetensors
+    room: int  # bytes that the file has for its numbers
+
+
+def inspect(path: str | Path, memory_mb: float | None = None) -> Shape:
+    """Read the headers of a file and check all that they can tell.
+
+    `memory_mb` is what q, k and v may take as float64; by default, the machine's memory.
+    """
+    arrays = _headers(path)
+    for name, array in arrays.items():
+        if array.dtype not in ITEMSIZE:
+            raise ValueError(
+                f"{path}: {name} has type {array.dtype}; save it as float32 "
+                "(float16, float64 and, in .safetensors, bfloat16 are read too)"
+            )
+        if len(array.shape) not in (2, 3) or min(array.shape) < 1:
+            width = "d_v" if name == "v" else "d"
+            raise ValueError(
+                f"{path}: {name} has shape {array.shape}; "
+                f"it must be (members, N, {width}) or (N, {width}), none of them 0"
+            )
+        promised = math.prod(array.shape) * ITEMSIZE[array.dtype]
+        if promised != array.room:
+            raise ValueError(
+                f"{path}: {name} has shape {array.shape} of {array.dtype}, {promised} bytes, "
+                f"but the file has {array.room} bytes for it; write the file again"
+            )
+    shapes = {name: _three(array.shape) for name, array in arrays.items()}
+    if shapes["k"] != shapes["q"]:
+        raise ValueError(
+            f"{path}: q has shape {arrays['q'].shape} and k {arrays['k'].shape}; they must be equal"
+        )
+    if "v" in shapes and shapes["v"][:2] != shapes["q"][:2]:
+        raise ValueError(
+            f"{path}: q has shape {arrays['q'].shape} and v {arrays['v'].shape}; "
+            "v must have as many members and rows as q"
+        )
+    needed = 8 * sum(map(math.prod, shapes.values()))
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    allowed = machine if memory_mb is None else memory_mb * 1e6
+    if needed > allowed:
+        raise ValueError(
+            f"{path}: its arrays take {needed / 1e6:.6g} MB as float64, more than the "
+            f"{allowed / 1e6:.6g} MB allowed; keep fewer members or rows"
+        )
+    types = ", ".join(sorted({array.dtype for array in arrays.values()}))
+    return Shape(*shapes["q"], shapes["v"][2] if "v" in shapes else None, types)
+
+
+def check(path: str | Path, N: int, d: int, memory_mb: float | None = None) -> Shape:
+    """Require that a cell (N, d) can be cut from the file: its d, and at least N rows."""
+    shape = inspect(path, memory_mb)
+    if shape.d != d:
+        raise ValueError(f"{path}: d = {d} is asked for, but its q and k have d = {shape.d}")
+    if shape.N < N:
+        raise ValueError(f"{path}: N = {N} is asked for, but it has only N = {shape.N} rows")
+    return shape
+
+
+def digest(path: str | Path) -> str:
+    """The sha256 of the file's bytes, in hexadecimal."""
+    with _reading(path), Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def require_finite(path: str | Path) -> None:
+    """Name the first NaN or infinity in the file's order, a block of numbers in memory at a time.
+
+    Any other damage of the numbers (a truncated or corrupted archive) raises here too.
+    """
+    import numpy as np
+
+    inspect(path)
+    for name, array in _headers(path).items():
+        for start, values in _blocks(path, name, array):
+            bad = np.flatnonzero(~np.isfinite(values))
+            if bad.size:
+                order = "F" if array.fortran else "C"
+                place = np.unravel_index(start + bad[0], _three(array.shape), order=order)
+                member, row, column = map(int, place)
+                raise ValueError(
+                    f"{path}: {name} is {values[bad[0]]} at member {member}, row {row}, "
+                    f"column {column} (counted from 0); every number must be finite"
+                )
+
+
+def read(path: str | Path, memory_mb: float | None = None) -> "dict[str, np.ndarray]":
+    """Read q, k (members, N, d) and, if it is there, v (members, N, d_v), as float64: exact."""
+    import numpy as np
+
+    inspect(path, memory_mb)
+    result = {}
+    for name, array in _headers(path).items():
+        result[name] = np.empty(_three(array.shape))
+        flat = result[name].T.flat if array.fortran else result[name].reshape(-1)
+        for start, values in _blocks(path, name, array):
+            flat[start : start + values.size] = values
+    return result
+
+
+def _three(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return shape if len(shape) == 3 else (1, *shape)
+
+
+@contextmanager
+def _reading(path: str | Path) -> Iterator[None]:
+    """Name the file in whatever the readers of a damaged or hostile one raise."""
+    try:
+        if not Path(path).exists():
+            raise ValueError("there is no such file")
+        if not Path(path).is_file():
+            raise ValueError("it is not a file")
+        yield
+    except Exception as error:  # zipfile, zlib, json and numpy's header reader raise a dozen kinds
+        raise ValueError(f"{path}: {str(error) or repr(error)}") from error
+
+
+def _headers(path: str | Path) -> dict[str, Stored]:
+    """The headers of q, k and, if there, v."""
+    with _reading(path):
+        readers = {".npz": _npz, ".safetensors": _safetensors}
+        if Path(path).suffix not in readers:
+            raise ValueError("the name must end in .npz (numpy.savez) or .safetensors")
+        names, arrays = readers[Path(path).suffix](path)
+        missing = [name for name in ("q", "k") if name not in arrays]
+        if missing:
+            raise ValueError(
+                f"no array {' and '.join(missing)}; q, k and, if wanted, v must be there, "
+                f"and the file has {', '.join(sorted(names)) or 'nothing'}"
+            )
+    return arrays
+
+
+def _npz(path: str | Path) -> tuple[list[str], dict[str, Stored]]:
+    from numpy.lib import format as npy
+
+    readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+    with zipfile.ZipFile(path) as archive:
+        names = [name.removesuffix(".npy") for name in archive.namelist()]
+        arrays = {}
+        for name in filter(names.__contains__, ARRAYS):
+            with archive.open(f"{name}.npy") as member:
+                head = io.BytesIO(member.read(NPY_HEADER))
+            version = npy.read_magic(head)
+            if version not in readers:
+                raise ValueError(f"{name} has .npy version {version}; numbers have 1.0 or 2.0")
+            shape, fortran, dtype = readers[version](head)
+            room = archive.getinfo(f"{name}.npy").file_size - head.tell()
+            arrays[name] = Stored(dtype.name, dtype.str, shape, fortran, head.tell(), room)
+    return names, arrays
+
+
+def _safetensors(path: str | Path) -> tuple[list[str], dict[str, Stored]]:
+    with Path(path).open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        room = os.fstat(file.fileno()).st_size - 8 - length
+        if room < 0 or length > SAFETENSORS_HEADER:
+            raise ValueError(f"not a .safetensors, or cut short: header of {length} bytes")
+        header = json.loads(file.read(length))
+    if not isinstance(header, dict):
+        raise ValueError("not a .safetensors: its header is not a JSON object")
+    header.pop("__metadata__", None)
+    arrays = {}
+    for name in filter(header.__contains__, ARRAYS):
+        try:
+            dtype, shape = header[name]["dtype"], header[name]["shape"]
+            begin, end = header[name]["data_offsets"]
+        except (KeyError, TypeError, ValueError):
+            raise ValueError(f"{name} needs dtype, shape and data_offsets in the header") from None
+        if not all(type(number) is int for number in (*shape, begin, end)):
+            raise ValueError(f"{name} has a shape or data_offsets that are not integers")
+        if not 0 <= begin <= end <= room:
+            raise ValueError(f"{name} has data_offsets {begin}, {end}; the file has {room} bytes")
+        dtype, code = SAFETENSORS.get(dtype, (dtype, ""))
+        arrays[name] = Stored(dtype, code, tuple(shape), False, 8 + length + begin, end - begin)
+    return list(header), arrays
+
+
+@contextmanager
+def _numbers(path: str | Path, name: str, array: Stored) -> Iterator[IO[bytes]]:
+    """Open the stream of an array's numbers."""
+    if Path(path).suffix == ".npz":
+        with zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as stream:
+            stream.read(array.start)  # not seek, which may switch the check sum off
+            yield stream
+    else:
+        with Path(path).open("rb") as stream:
+            stream.seek(array.start)
+            yield stream
+
+
+def _blocks(path: str | Path, name: str, array: Stored) -> "Iterator[tuple[int, np.ndarray]]":
+    """Yield (place of the first, numbers) for blocks of an array, in the file's order."""
+    import numpy as np
+
+    with _reading(path), _numbers(path, name, array) as stream:
+        size, itemsize = math.prod(array.shape), ITEMSIZE[array.dtype]
+        for start in range(0, size, BLOCK):
+            wanted = itemsize * min(BLOCK, size - start)
+            raw = stream.read(wanted)
+            if len(raw) < wanted:
+                raise ValueError(f"{name} is cut short; write the file again")
+            values = np.frombuffer(raw, array.code)
+            if array.dtype == "bfloat16":  # the upper half of a float32, so this is exact
+                values = (values.astype(np.uint32) << 16).view(np.float32)
+            yield start, values
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--input", required=True, help="the user's .npz or .safetensors")
+    parser.add_argument("--output", required=True, help="the source's .npz to write")
+    parser.add_argument("--memory-mb", type=float, help="memory allowed (default: the machine's)")
+    args = parser.parse_args()
+
+    from cell_files import fail, save_arrays
+
+    try:
+        inspect(args.input, args.memory_mb)
+        require_finite(args.input)
+        save_arrays(args.output, **read(args.input, args.memory_mb))
+    except (ValueError, OSError) as error:
+        fail(str(error))
+
+
+if __name__ == "__main__":
+    main()
