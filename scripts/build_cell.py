@@ -6,7 +6,8 @@ import numpy as np
 
 from causalrank.feature_maps import FEATURE_MAPS
 from causalrank.mixing import require_finite
-from cell_files import Cell, fail, load_arrays, save_cell
+from cell_files import Cell, save_cell
+from whole_files import fail, load_arrays
 
 
 def build(source: str, N: int, d: int, feature_map: str, arrays: dict[str, np.ndarray]) -> Cell:

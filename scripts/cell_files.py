@@ -1,56 +1,18 @@
-"""Reading and writing the small files of a step: whole or absent, and the same bytes each time."""
+"""The factors of a cell on disk, and the keys that its rows carry in every table."""
 
-import csv
-import math
-import os
 import sys
-import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import NoReturn
 
 import numpy as np
 
 from causalrank.mixing import MASKS, NORMALIZATIONS
+from whole_files import load_arrays, save_arrays
 
 CELL_KEYS = ("source", "N", "d", "feature_map")
 MATRIX_KEYS = (*CELL_KEYS, "member", "mask", "normalization")
-
-
-@contextmanager
-def whole(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; rename it to `path` when the block succeeds.
-
-    The name is unique, so two writers of one file cannot mix their bytes: the last rename wins.
-    """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.stem}.", suffix=path.suffix, dir=path.parent)
-    os.close(handle)
-    try:
-        yield Path(name)
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(name).chmod(0o666 & ~umask)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
-def save_arrays(path: str | Path, **arrays: np.ndarray) -> None:
-    """Write an uncompressed .npz; numpy stamps every member with 1980-01-01, so bytes repeat."""
-    with whole(path) as part:
-        np.savez(part, **arrays)
-
-
-def load_arrays(path: str | Path) -> dict[str, np.ndarray]:
-    """Read an .npz without unpickling."""
-    with np.load(path, allow_pickle=False) as archive:
-        return {name: archive[name] for name in archive.files}
 
 
 @dataclass(frozen=True)
@@ -97,25 +59,3 @@ def load_cell(path: str | Path) -> Cell:
 def progress(cell: Cell, member: int) -> None:
     """Say on stderr, which is the step's log, how far a cell has come."""
     print(f"{cell.path}: member {member + 1} of {len(cell.F)}", file=sys.stderr, flush=True)
-
-
-def _field(value: object) -> object:
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return ""
-    if isinstance(value, float):
-        return repr(float(value))
-    return value
-
-
-def write_csv(path: str | Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Write a table: floats with all their digits, None and NaN as an empty field."""
-    with whole(path) as part, part.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows([_field(value) for value in row] for row in rows)
-
-
-def fail(message: str) -> NoReturn:
-    """End the step with one line for its user."""
-    print(f"error: {message}", file=sys.stderr)
-    raise SystemExit(1)

@@ -9,7 +9,8 @@ from causalrank.bound import noisy, row_errors, truncations
 from causalrank.ensembles import seed_of
 from causalrank.mixing import matrix
 from causalrank.precision import rounded
-from cell_files import MATRIX_KEYS, Cell, load_cell, progress, write_csv
+from cell_files import MATRIX_KEYS, Cell, load_cell, progress
+from whole_files import write_csv
 
 HEADER = (
     *MATRIX_KEYS,

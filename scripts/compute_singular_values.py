@@ -7,7 +7,8 @@ import numpy as np
 from causalrank.mixing import MASKS, NORMALIZATIONS, matrix, normalized_factor
 from causalrank.precision import PRECISIONS, rounded
 from causalrank.spectrum import factored_singular_values, singular_values
-from cell_files import Cell, load_cell, progress, save_arrays
+from cell_files import Cell, load_cell, progress
+from whole_files import save_arrays
 
 
 def spectra(cell: Cell, max_N: int, max_N_rounded: int) -> dict[str, np.ndarray]:

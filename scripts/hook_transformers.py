@@ -1,9 +1,8 @@
 """Write the q, k and v of a Hugging Face model's heads to a .safetensors that causalrank reads.
 
-Needs torch and transformers 4.57 or later, which causalrank itself does not: copy this file into
-the environment that has them, or import `attention_inputs` there. One member is one (layer, head,
-window), in that order: member = (layer * heads + head) * windows + window. See
-config/your-own-heads.md.
+Needs torch and transformers 5, which causalrank itself does not: run this file, or import its
+functions, in an environment that has them. One member is one (layer, head, window), in that order:
+member = (layer * heads + head) * windows + window. config/your-own-heads.md says more.
 """
 
 import argparse
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     import torch
 
 PROJECTIONS = {"query": "q", "key": "k", "value": "v", "q_proj": "q", "k_proj": "k", "v_proj": "v"}
+OTHER_SCORES = ("softcap", "position_bias", "s_aux")  # what attention may be given beside q and k
 
 
 def attention_inputs(model, **inputs) -> "dict[str, torch.Tensor]":
@@ -22,16 +22,21 @@ def attention_inputs(model, **inputs) -> "dict[str, torch.Tensor]":
 
     Grouped key and value heads are repeated, so each has the query head that reads it. Where a
     model scales its scores by other than 1/sqrt(d), q is multiplied by the rest, so the model's
-    scores are always q k^T / sqrt(d). Returns float32 (members, N, d), v (members, N, d_v).
+    scores are always q k^T / sqrt(d). Returns float32 (members, N, d), v (members, N, d_v). Raises
+    ValueError where the scores of a model have other terms, as far as transformers tells.
     """
-    from transformers import AttentionInterface, AttentionMaskInterface
+    from transformers import AttentionInterface, AttentionMaskInterface, __version__
     from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
     from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
+    if int(__version__.split(".")[0]) < 5:  # before, some models changed their scores elsewhere
+        raise ValueError(f"transformers {__version__} is too old; use 5, or projections")
     sdpa = ALL_ATTENTION_FUNCTIONS["sdpa"]
     layers = {"q": [], "k": [], "v": []}
 
     def record(module, query, key, value, *args, scaling=None, **kwargs):
+        if extra := [name for name in OTHER_SCORES if kwargs.get(name) is not None]:
+            raise ValueError(f"the model's scores have {extra[0]} beside q k^T / sqrt(d)")
         rest = 1.0 if scaling is None else scaling * math.sqrt(query.shape[-1])
         exact = math.isclose(rest, 1.0, rel_tol=1e-9)
         layers["q"].append(query if exact else query.float() * rest)
@@ -92,7 +97,7 @@ def _members(layers) -> "dict[str, torch.Tensor]":
     import torch
 
     if not layers["q"]:
-        raise SystemExit("error: no attention layer was recorded; see config/your-own-heads.md")
+        raise ValueError("no attention of this model was seen; try the other of the two functions")
     heads = layers["q"][0].shape[1]
     return {
         letter: torch.stack(
@@ -127,7 +132,10 @@ def main() -> None:
     if len(whole) < args.windows:
         raise SystemExit(f"error: {args.text} fills {len(whole)} windows of {args.N} tokens")
     capture = projections if args.projections else attention_inputs
-    heads = capture(AutoModel.from_pretrained(args.model), input_ids=torch.tensor(whole))
+    try:
+        heads = capture(AutoModel.from_pretrained(args.model), input_ids=torch.tensor(whole))
+    except ValueError as error:
+        raise SystemExit(f"error: {error}") from None
     save_file(heads, args.output)
     print({letter: tuple(array.shape) for letter, array in heads.items()})
 

@@ -21,7 +21,8 @@ from causalrank.rank import (
     random_prime,
     zero_diagonal,
 )
-from cell_files import MATRIX_KEYS, Cell, load_arrays, load_cell, progress, write_csv
+from cell_files import MATRIX_KEYS, Cell, load_cell, progress
+from whole_files import load_arrays, write_csv
 
 HEADER = (
     *MATRIX_KEYS,

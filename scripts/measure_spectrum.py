@@ -9,7 +9,8 @@ import numpy as np
 from causalrank.mixing import MASKS, NORMALIZATIONS
 from causalrank.precision import PRECISIONS
 from causalrank.spectrum import Spectrum, decay_indices, numerical_rank, numpy_tolerance, summarize
-from cell_files import MATRIX_KEYS, Cell, load_arrays, load_cell, write_csv
+from cell_files import MATRIX_KEYS, Cell, load_cell
+from whole_files import load_arrays, write_csv
 
 TOLERANCES = ("numpy", "1e-4", "1e-6", "1e-8", "1e-10", "1e-12")
 QUANTITIES = tuple(field.name for field in fields(Spectrum))

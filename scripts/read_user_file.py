@@ -170,7 +170,7 @@ def _reading(path: str | Path) -> Iterator[None]:
         if not Path(path).is_file():
             raise ValueError("it is not a file")
         yield
-    except Exception as error:  # zipfile, zlib, json and numpy's header reader raise a dozen kinds
+    except Exception as error:  # zipfile and zlib raise many kinds
         raise ValueError(f"{path}: {str(error) or repr(error)}") from error
 
 
@@ -183,9 +183,11 @@ def _headers(path: str | Path) -> dict[str, Stored]:
         names, arrays = readers[Path(path).suffix](path)
         missing = [name for name in ("q", "k") if name not in arrays]
         if missing:
+            some = ", ".join(sorted(names)[:10]) or "nothing"
+            more = f" and {len(names) - 10} more" if len(names) > 10 else ""
             raise ValueError(
                 f"no array {' and '.join(missing)}; q, k and, if wanted, v must be there, "
-                f"and the file has {', '.join(sorted(names)) or 'nothing'}"
+                f"and the file has {some}{more}"
             )
     return arrays
 
@@ -194,16 +196,18 @@ def _npz(path: str | Path) -> tuple[list[str], dict[str, Stored]]:
     from numpy.lib import format as npy
 
     readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+    if not zipfile.is_zipfile(path):
+        raise ValueError("not a .npz, or cut short; numpy.savez writes one")
     with zipfile.ZipFile(path) as archive:
         names = [name.removesuffix(".npy") for name in archive.namelist()]
         arrays = {}
         for name in filter(names.__contains__, ARRAYS):
             with archive.open(f"{name}.npy") as member:
                 head = io.BytesIO(member.read(NPY_HEADER))
-            version = npy.read_magic(head)
-            if version not in readers:
-                raise ValueError(f"{name} has .npy version {version}; numbers have 1.0 or 2.0")
-            shape, fortran, dtype = readers[version](head)
+            try:
+                shape, fortran, dtype = readers[npy.read_magic(head)](head)
+            except Exception as error:  # of any kind: ValueError, TokenError, MemoryError, ...
+                raise ValueError(f"{name} has no header that numpy.savez writes") from error
             room = archive.getinfo(f"{name}.npy").file_size - head.tell()
             arrays[name] = Stored(dtype.name, dtype.str, shape, fortran, head.tell(), room)
     return names, arrays
@@ -215,7 +219,10 @@ def _safetensors(path: str | Path) -> tuple[list[str], dict[str, Stored]]:
         room = os.fstat(file.fileno()).st_size - 8 - length
         if room < 0 or length > SAFETENSORS_HEADER:
             raise ValueError(f"not a .safetensors, or cut short: header of {length} bytes")
-        header = json.loads(file.read(length))
+        try:
+            header = json.loads(file.read(length))
+        except (ValueError, RecursionError):
+            header = None
     if not isinstance(header, dict):
         raise ValueError("not a .safetensors: its header is not a JSON object")
     header.pop("__metadata__", None)
@@ -230,7 +237,7 @@ def _safetensors(path: str | Path) -> tuple[list[str], dict[str, Stored]]:
             raise ValueError(f"{name} has a shape or data_offsets that are not integers")
         if not 0 <= begin <= end <= room:
             raise ValueError(f"{name} has data_offsets {begin}, {end}; the file has {room} bytes")
-        dtype, code = SAFETENSORS.get(dtype, (dtype, ""))
+        dtype, code = SAFETENSORS.get(str(dtype), (str(dtype), ""))
         arrays[name] = Stored(dtype, code, tuple(shape), False, 8 + length + begin, end - begin)
     return list(header), arrays
 
@@ -272,7 +279,7 @@ def main() -> None:
     parser.add_argument("--memory-mb", type=float, help="memory allowed (default: the machine's)")
     args = parser.parse_args()
 
-    from cell_files import fail, save_arrays
+    from whole_files import fail, save_arrays
 
     try:
         inspect(args.input, args.memory_mb)

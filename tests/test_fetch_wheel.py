@@ -67,6 +67,7 @@ def test_missing_version(index, tmp_path):
 def test_unreachable_index(index, tmp_path, monkeypatch):
     monkeypatch.delenv("PIP_NO_INDEX")
     monkeypatch.setenv("PIP_RETRIES", "1")
+    monkeypatch.setenv("no_proxy", "localhost")
     # Port 9 of this machine, where nothing listens.
     monkeypatch.setenv("PIP_INDEX_URL", "http://localhost:9")
     run = fetch("absent==1.0", "0" * 64, tmp_path / "absent.whl")

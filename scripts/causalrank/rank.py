@@ -174,3 +174,20 @@ def dense_rank(A: np.ndarray, p: int) -> ExactRank:
     """The rank of the matrix whose entries are the doubles of A, shape (N, N), in O(N^3)."""
     rows, bits = residues(A, p)
     return _judged(len(A), int(flint.nmod_mat(rows, p).rank()), len(A), bits)
+
+
+def product_ranks(
+    F: np.ndarray, G: np.ndarray, v: np.ndarray, mask: str, p: int
+) -> tuple[int, int, int]:
+    """The ranks of A, V and A V modulo p, for A = F G^T or tril(F G^T), in O(N^3).
+
+    F and G have shape (N, D), v has shape (N, d_v). Scaling rows of G or of V would change A V,
+    so each of them is scaled by one power of two.
+    """
+    f = flint.nmod_mat(residues(F, p)[0], p)
+    g, V = (flint.nmod_mat(*X.shape, residues(X.reshape(1, -1), p)[0][0], p) for X in (G, v))
+    A = f * g.transpose()
+    if mask == "causal":
+        rows = [[int(x) if j <= i else 0 for j, x in enumerate(r)] for i, r in enumerate(A.table())]
+        A = flint.nmod_mat(rows, p)
+    return int(A.rank()), int(V.rank()), int((A * V).rank())

@@ -1,0 +1,116 @@
+"""Judge published claims on the study's tables."""
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from causalrank.claims import judge, measure
+from whole_files import fail, whole
+
+COLUMNS = [
+    "id",
+    "origin",
+    "statement",
+    "expected",
+    "tolerance",
+    "measured",
+    "verdict",
+    "table",
+    "selection",
+    "relation",
+    "statistic",
+    "rows",
+    "lines",
+]
+
+
+def selected(table: pd.DataFrame, select: dict) -> pd.DataFrame:
+    """The rows whose columns have the values, or one of the lists of values, that are asked for."""
+    for column, wanted in select.items():
+        table = table[table[column].isin(wanted if isinstance(wanted, list) else [wanted])]
+    return table
+
+
+def line_ranges(rows: pd.DataFrame) -> str:
+    """The lines of the CSV that hold the rows, the header being line 1: "2-5, 9"."""
+    lines = rows.index.to_numpy() + 2
+    runs = np.split(lines, np.flatnonzero(np.diff(lines) > 1) + 1) if len(lines) else []
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
+
+
+def ledger(claims: list[dict], tables: dict[str, pd.DataFrame]) -> Iterator[dict]:
+    for claim in claims:
+        rows = pd.DataFrame()
+        values = np.empty(0)
+        if claim["table"] in tables:
+            rows = selected(tables[claim["table"]], claim["select"])
+            values = rows[claim["column"]].to_numpy(float)
+            minus = claim.get("minus", 0.0)
+            values = values - (rows[minus].to_numpy(float) if isinstance(minus, str) else minus)
+        against = (
+            rows[claim["against"]].to_numpy(float) if "against" in claim and len(rows) else None
+        )
+        measured = measure(values, claim["statistic"], against)
+        verdict = judge(measured, claim["expected"], claim["tolerance"], claim["relation"], values)
+        selection = "; ".join(
+            f"{column} = {'|'.join(map(str, wanted)) if isinstance(wanted, list) else wanted}"
+            for column, wanted in claim["select"].items()
+        )
+        yield {
+            **claim,
+            "measured": measured,
+            "verdict": verdict,
+            "selection": selection,
+            "statistic": f"{claim['statistic']} of {claim['column']}"
+            + (f" - {claim['minus']}" if "minus" in claim else "")
+            + (f" against {claim['against']}" if "against" in claim else ""),
+            "rows": len(rows),
+            "lines": line_ranges(rows),
+        }
+
+
+def markdown(table: pd.DataFrame) -> str:
+    counts = table.verdict.value_counts()
+    tally = ", ".join(f"{counts.get(v, 0)} {v}" for v in ("holds", "fails", "undetermined"))
+    lines = [f"# Claims\n\n{len(table)} statements: {tally}.\n"]
+    for row in table.itertuples():
+        measured = "no data" if np.isnan(row.measured) else f"{row.measured:.6g}"
+        first_line = str(row.lines).split(",")[0].replace("-", "-L")
+        link = f"[{row.table}.csv, {row.rows} rows](tables/{row.table}.csv#L{first_line})"
+        rows = link if row.rows else f"no row of {row.table}.csv"
+        lines.append(
+            f"## {row.verdict}: {row.id}\n\n{row.statement}\n\n"
+            f"- origin: {row.origin}\n"
+            f"- measured: {measured} ({row.statistic})\n"
+            f"- expected: {row.relation.replace('_', ' ')} {row.expected:.6g}, "
+            f"tolerance {row.tolerance:.3g}\n"
+            f"- rows: {rows}, where {row.selection or 'all'}\n"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--claims", required=True, help="the YAML that states them")
+    parser.add_argument("--tables", nargs="+", required=True, help="CSVs, known by their stems")
+    parser.add_argument("--output", required=True, help="the ledger as a CSV")
+    parser.add_argument("--markdown", required=True, help="the ledger to read")
+    args = parser.parse_args()
+    claims = yaml.safe_load(Path(args.claims).read_text(encoding="utf-8"))
+    tables = {Path(path).stem: pd.read_csv(path) for path in args.tables}
+    try:
+        table = pd.DataFrame(ledger(claims, tables), columns=COLUMNS)
+    except KeyError as error:
+        fail(f"{args.claims}: no column {error} in the table that a claim names")
+    with whole(args.output) as part:
+        table.to_csv(part, index=False)
+    with whole(args.markdown) as part:
+        part.write_text(markdown(table), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""A digest of what a step's result depends on beside its inputs: its code and its environment."""
+
+import ast
+import hashlib
+from functools import cache
+from pathlib import Path
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    """The syntax tree of a file, without docstrings: like comments, they change no result."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            node.body = [
+                statement
+                for statement in node.body
+                if not (
+                    isinstance(statement, ast.Expr)
+                    and isinstance(statement.value, ast.Constant)
+                    and isinstance(statement.value.value, str)
+                )
+            ]
+    return tree
+
+
+def _imported(tree: ast.Module, package: str) -> set[str]:
+    """The dotted names that a module of `package` may import, whatever they turn out to be."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parents = package.split(".") if package else []
+            base = ".".join(parents[: len(parents) - node.level + 1]) if node.level else ""
+            module = ".".join(part for part in (base, node.module) if part)
+            names.add(module)
+            names.update(f"{module}.{alias.name}" for alias in node.names)
+    return names
+
+
+@cache
+def import_closure(script: Path) -> tuple[Path, ...]:
+    """The files beside `script` that it imports, directly or not, and itself, sorted."""
+    root = script.parent
+    closure, pending = set(), [script]
+    while pending:
+        path = pending.pop()
+        if path in closure:
+            continue
+        closure.add(path)
+        package = ".".join(path.relative_to(root).parent.parts)
+        for name in _imported(parsed(path), package):
+            parts = name.split(".")
+            for depth in range(1, len(parts) + 1):
+                stem = root.joinpath(*parts[:depth])
+                candidates = (stem.with_suffix(".py"), stem / "__init__.py")
+                pending.extend(candidate for candidate in candidates if candidate.is_file())
+    return tuple(sorted(closure))
+
+
+@cache
+def code_digest(script: Path, environment: Path) -> str:
+    """SHA-256 over the syntax trees of `script`'s import closure and the environment's bytes."""
+    digest = hashlib.sha256(environment.read_bytes())
+    for path in import_closure(script):
+        digest.update(path.relative_to(script.parent).as_posix().encode())
+        digest.update(ast.dump(parsed(path)).encode())
+    return digest.hexdigest()

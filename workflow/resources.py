@@ -1,0 +1,37 @@
+"""Memory and time of a cell's jobs, from N, D and members: upper estimates, checked by a test."""
+
+from collections.abc import Mapping
+
+INTERPRETER_MB = 150
+BYTES = 8
+GESDD_NANOSECONDS = 0.6
+"""Per N^3, for singular values alone, measured at N = 4096 on one core with a second one busy."""
+
+
+def matrices_alive(step: str, N: int, limits: Mapping[str, int]) -> float:
+    """How many N x N float64 matrices a step holds at once, in the worst of its cases.
+
+    A, its rounded copy and LAPACK's copy for singular values; A, the perturbed matrix, U, V and
+    the workspace of a full decomposition for the bound; a Python integer of 32 bytes and its
+    place in two lists for each residue of a dense rank.
+    """
+    if step == "compute_singular_values":
+        return 6 if N <= limits["singular_values_N"] else 0
+    if step == "check_bound":
+        return 14 if N <= limits["bound_N"] else 0
+    if step == "measure_rank":
+        return 16 if N <= limits["dense_rank_N"] else 4
+    return 0
+
+
+def memory_mb(step: str, N: int, d: int, members: int, limits: Mapping[str, int]) -> int:
+    """Megabytes that a job of `step` may take: its matrices, its cell's arrays, the interpreter."""
+    arrays = 8 * members * N * d + 13 * members * N
+    return INTERPRETER_MB + round(
+        BYTES * (matrices_alive(step, N, limits) * N * N + arrays) / 2**20
+    )
+
+
+def runtime_minutes(N: int, members: int) -> int:
+    """Minutes that the longest step of a cell may take: a dozen spectra of each member."""
+    return 2 + round(members * 12 * GESDD_NANOSECONDS * 1e-9 * N**3 / 60)

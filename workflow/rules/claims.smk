@@ -1,0 +1,44 @@
+rule judge_claims:
+    input:
+        claims=STUDY["claims"],
+        tables=TABLES,
+    output:
+        table=f"{R}/claims.csv",
+        page=report(
+            f"{R}/claims.md",
+            caption="../report/claims_ledger.rst",
+            category="1. Claims",
+            labels={"claims": "ledger, with selections and links to rows"},
+        ),
+    log:
+        f"{R}/logs/judge_claims.log",
+    benchmark:
+        f"{R}/benchmarks/judge_claims.tsv"
+    conda:
+        "../../envs/tables.yaml"
+    params:
+        code=digest("judge_claims.py", "tables"),
+    resources:
+        mem_mb=2000,
+    shell:
+        "python scripts/judge_claims.py --claims {input.claims:q} --tables {input.tables}"
+        " --output {output.table} --markdown {output.page} 2> {log}"
+
+
+rule typeset_claims:
+    input:
+        f"{R}/claims.csv",
+    output:
+        f"{R}/tables/claims.tex",
+    log:
+        f"{R}/logs/typeset_claims.log",
+    benchmark:
+        f"{R}/benchmarks/typeset_claims.tsv"
+    conda:
+        "../../envs/tables.yaml"
+    params:
+        code=digest("typeset_table.py", "tables"),
+    resources:
+        mem_mb=1000,
+    shell:
+        "python scripts/typeset_table.py --what claims --input {input} --output {output} 2> {log}"

@@ -1,0 +1,20 @@
+CONTROLS = ("two_token", "running_sum", "all_ones", "rank_one_softmax", "product_rank")
+
+
+rule tabulate_control:
+    output:
+        f"{R}/tables/{{control}}.csv",
+    log:
+        f"{R}/logs/controls/{{control}}.log",
+    benchmark:
+        f"{R}/benchmarks/controls/{{control}}.tsv"
+    wildcard_constraints:
+        control="|".join(CONTROLS),
+    conda:
+        "../../envs/exact.yaml"
+    params:
+        code=lambda w: digest(f"{w.control}.py", "exact"),
+    resources:
+        mem_mb=500,
+    shell:
+        "python scripts/{wildcards.control}.py --output {output} 2> {log}"

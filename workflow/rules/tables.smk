@@ -1,0 +1,143 @@
+GATHERED = ("rank", "numerical_rank", "spectrum", "bound", "singular_values")
+MODELS = sorted(
+    {cell.source for cell in GRID if STUDY["sources"][cell.source]["kind"] == "model"}
+)
+TABLES = [
+    f"{R}/tables/{name}.csv"
+    for name in (*GATHERED, *CONTROLS, "verdicts", "summary", *(["heads"] if MODELS else []))
+]
+
+
+def left_the_grid():
+    """The folders of results whose cell is not in the grid, sorted."""
+    cells = Path(R) / "cells"
+    folders = {path.parent for path in cells.glob("source~*/N~*/d~*/feature_map~*/factors.npz")}
+    return sorted(
+        path.as_posix() for path in folders - {cells / cell.path for cell in GRID}
+    )
+
+
+rule gather_table:
+    input:
+        [f"{R}/cells/{cell.path}/{{table}}.csv" for cell in GRID],
+    output:
+        f"{R}/tables/{{table}}.csv",
+    log:
+        f"{R}/logs/gather_table/{{table}}.log",
+    benchmark:
+        f"{R}/benchmarks/gather_table/{{table}}.tsv"
+    wildcard_constraints:
+        table="|".join(GATHERED),
+    conda:
+        "../../envs/linalg.yaml"
+    params:
+        code=digest("gather_table.py", "linalg"),
+        members=options(members=[members(cell.source) for cell in GRID]),
+    resources:
+        mem_mb=2000,
+    shell:
+        "python scripts/gather_table.py --table {wildcards.table} --input {input}"
+        " {params.members} --output {output} 2> {log}"
+
+
+rule compare_verdicts:
+    input:
+        rank=f"{R}/tables/rank.csv",
+        numerical_rank=f"{R}/tables/numerical_rank.csv",
+        spectrum=f"{R}/tables/spectrum.csv",
+    output:
+        f"{R}/tables/verdicts.csv",
+    log:
+        f"{R}/logs/compare_verdicts.log",
+    benchmark:
+        f"{R}/benchmarks/compare_verdicts.tsv"
+    conda:
+        "../../envs/tables.yaml"
+    params:
+        code=digest("compare_verdicts.py", "tables"),
+    resources:
+        mem_mb=2000,
+    shell:
+        "python scripts/compare_verdicts.py --rank {input.rank}"
+        " --numerical-rank {input.numerical_rank} --spectrum {input.spectrum}"
+        " --output {output} 2> {log}"
+
+
+rule summarize_members:
+    input:
+        verdicts=f"{R}/tables/verdicts.csv",
+        spectrum=f"{R}/tables/spectrum.csv",
+    output:
+        f"{R}/tables/summary.csv",
+    log:
+        f"{R}/logs/summarize_members.log",
+    benchmark:
+        f"{R}/benchmarks/summarize_members.tsv"
+    conda:
+        "../../envs/tables.yaml"
+    params:
+        code=digest("summarize_members.py", "tables"),
+    resources:
+        mem_mb=2000,
+    shell:
+        "python scripts/summarize_members.py --verdicts {input.verdicts}"
+        " --spectrum {input.spectrum} --output {output} 2> {log}"
+
+
+rule average_heads:
+    input:
+        spectrum=f"{R}/tables/spectrum.csv",
+        members=[f"{R}/sources/model/source~{name}.members.csv" for name in MODELS],
+    output:
+        f"{R}/tables/heads.csv",
+    log:
+        f"{R}/logs/average_heads.log",
+    benchmark:
+        f"{R}/benchmarks/average_heads.tsv"
+    conda:
+        "../../envs/tables.yaml"
+    params:
+        code=digest("average_heads.py", "tables"),
+        sources=options(source=MODELS),
+    resources:
+        mem_mb=2000,
+    shell:
+        "python scripts/average_heads.py --spectrum {input.spectrum} {params.sources}"
+        " --members {input.members} --output {output} 2> {log}"
+
+
+rule list_left_cells:
+    output:
+        f"{R}/tables/left_the_grid.csv",
+    log:
+        f"{R}/logs/list_left_cells.log",
+    benchmark:
+        f"{R}/benchmarks/list_left_cells.tsv"
+    conda:
+        "../../envs/linalg.yaml"
+    params:
+        code=digest("list_left_cells.py", "linalg"),
+        cells=options(cells=left_the_grid()),
+    resources:
+        mem_mb=500,
+    shell:
+        "python scripts/list_left_cells.py {params.cells} --output {output} 2> {log}"
+
+
+rule typeset_by_N:
+    input:
+        f"{R}/tables/summary.csv",
+    output:
+        f"{R}/tables/by_N.tex",
+    log:
+        f"{R}/logs/typeset_by_N.log",
+    benchmark:
+        f"{R}/benchmarks/typeset_by_N.tsv"
+    conda:
+        "../../envs/tables.yaml"
+    params:
+        code=digest("typeset_table.py", "tables"),
+    resources:
+        mem_mb=1000,
+    shell:
+        "python scripts/typeset_table.py --what by_N --input {input} --output {output} 2> {log}"

@@ -1,0 +1,197 @@
+"""The study: its YAML read, checked against the schema, and multiplied out into cells.
+
+Everything here runs while Snakemake reads the Snakefile, so whatever is wrong with a study is said
+before the first job and before any earlier result is touched.
+"""
+
+import difflib
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import yaml
+
+DIRECTORY = Path(__file__).resolve().parent
+
+
+class StudyError(Exception):
+    """What is wrong with a study, in one message for its author."""
+
+
+@dataclass(frozen=True, order=True)
+class CellKey:
+    """A cell's identity, in the order of the tables."""
+
+    source: str
+    N: int
+    d: int
+    feature_map: str
+
+    @property
+    def path(self) -> str:
+        return f"source~{self.source}/N~{self.N}/d~{self.d}/feature_map~{self.feature_map}"
+
+
+class _UniqueKeyLoader(yaml.SafeLoader):
+    """YAML's last-one-wins for repeated keys would hide a source; here they are an error."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
+        seen = set()
+        for key_node, _ in node.value:
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                continue
+            key = self.construct_object(key_node, deep=True)
+            if key in seen:
+                raise StudyError(
+                    f"{key_node.start_mark.name}, line {key_node.start_mark.line + 1}: "
+                    f"the key {key!r} appears twice; rename one of them"
+                )
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def read_yaml(path: Path) -> Any:
+    try:
+        with path.open(encoding="utf-8") as file:
+            loader = _UniqueKeyLoader(file)
+            loader.name = str(path)
+            try:
+                return loader.get_single_data()
+            finally:
+                loader.dispose()
+    except OSError as error:
+        raise StudyError(f"{path}: {error.strerror}; name a file that exists") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise StudyError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
+
+
+def load(paths: list[Path], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """The study in `paths`, a later file's keys replacing an earlier one's, with all defaults."""
+    study: dict[str, Any] = {}
+    for path in paths:
+        document = read_yaml(path)
+        if not isinstance(document, dict):
+            raise StudyError(f"{path}: a study is a mapping with the keys sources and cells")
+        study |= document
+    study |= overrides
+    origin = ", ".join(str(path) for path in paths)
+    validate(study, "study", origin)
+    for name, schema in read_schema("study")["properties"].items():
+        if "default" in schema:
+            study.setdefault(name, schema["default"])
+        if schema.get("type") == "object" and "properties" in schema:
+            defaults = {
+                key: value["default"]
+                for key, value in schema["properties"].items()
+                if "default" in value
+            }
+            study[name] = defaults | study[name]
+    return study
+
+
+def read_schema(name: str) -> dict[str, Any]:
+    return yaml.safe_load((DIRECTORY / "schemas" / f"{name}.schema.yaml").read_text())
+
+
+def validate(document: Any, schema: str, origin: str) -> None:
+    """Raise StudyError for the likeliest violation of a schema, its key path and the remedy."""
+    validator = jsonschema.Draft202012Validator(read_schema(schema))
+    error = jsonschema.exceptions.best_match(validator.iter_errors(document))
+    if error is not None:
+        raise StudyError(f"{origin}: {_explain(error)}")
+
+
+def _explain(error: jsonschema.ValidationError) -> str:
+    where = key_path(error.absolute_path)
+    if error.validator == "additionalProperties":
+        allowed = list(error.schema["properties"])
+        unknown = next(key for key in error.instance if key not in allowed)
+        nearest = _nearest(unknown, allowed)
+        here = key_path([*error.absolute_path, unknown])
+        return f"{here}: unknown key{nearest}; allowed here: {', '.join(allowed)}"
+    if error.validator == "required":
+        missing = next(key for key in error.validator_value if key not in error.instance)
+        return f"{where}: the key {missing!r} is missing; required here: " + ", ".join(
+            error.validator_value
+        )
+    if error.validator == "enum":
+        nearest = _nearest(str(error.instance), error.validator_value)
+        allowed = ", ".join(error.validator_value)
+        return f"{where}: {error.instance!r} is not known{nearest}; allowed: {allowed}"
+    if error.validator == "anyOf":
+        allowed = " or ".join(_form(option) for option in error.validator_value)
+        return f"{where}: {error.instance!r} does not fit; allowed: {allowed}"
+    description = error.schema.get("description")
+    return f"{where}: {error.message}" + (f" ({description})" if description else "")
+
+
+def _form(option: dict[str, Any]) -> str:
+    if "$ref" in option:
+        option = read_schema("study")["$defs"][option["$ref"].rsplit("/", 1)[1]]
+    if "enum" in option:
+        return "one of " + ", ".join(option["enum"])
+    if option["type"] == "array":
+        return "a list of such"
+    if "minimum" in option:
+        return f"a whole number from {option['minimum']}"
+    return f"a {option['type']}"
+
+
+def _nearest(word: str, allowed: list[str]) -> str:
+    matches = difflib.get_close_matches(word, allowed, n=1, cutoff=0.5)
+    return f", did you mean {matches[0]!r}?" if matches else ""
+
+
+def key_path(parts: Any) -> str:
+    """sources.mine.path or cells[0].N, as an author reads it; `study` for the whole."""
+    text = ""
+    for part in parts:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}"
+    return text.lstrip(".") or "study"
+
+
+def _as_list(value: Any) -> list:
+    return value if isinstance(value, list) else [value]
+
+
+def cells(study: Mapping[str, Any]) -> list[CellKey]:
+    """The distinct cells of all blocks, sorted, so that the order of lists has no effect."""
+    grid: set[CellKey] = set()
+    for index, block in enumerate(study["cells"]):
+        axes = [_as_list(block[key]) for key in ("source", "N", "d", "feature_map")]
+        for source in axes[0]:
+            if source not in study["sources"]:
+                names = list(study["sources"])
+                raise StudyError(
+                    f"cells[{index}].source: {source!r} is not among the sources"
+                    f"{_nearest(source, names)}; allowed: {', '.join(names)}"
+                )
+        for key in itertools.starmap(CellKey, itertools.product(*axes)):
+            _check_shape(study["sources"][key.source], key, index)
+            grid.add(key)
+    return sorted(grid)
+
+
+def _check_shape(source: Mapping[str, Any], key: CellKey, index: int) -> None:
+    if source["kind"] != "model":
+        return
+    if key.d != source["head_dimension"]:
+        allowed = f"the heads of {key.source} have d = {source['head_dimension']}"
+        raise StudyError(f"cells[{index}].d: {key.d} is not to be had; {allowed}")
+    if key.N > source["window"]:
+        allowed = f"the windows of {key.source} have {source['window']} tokens"
+        raise StudyError(f"cells[{index}].N: {key.N} is not to be had; {allowed}")
+
+
+def load_claims(path: Path) -> list[dict[str, Any]]:
+    """The claims, checked: schema, and ids that differ."""
+    claims = read_yaml(path)
+    validate(claims, "claims", str(path))
+    ids = [claim["id"] for claim in claims]
+    for name in ids:
+        if ids.count(name) > 1:
+            raise StudyError(f"{path}: the id {name!r} appears twice; rename one of them")
+    return claims
