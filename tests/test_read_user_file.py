@@ -197,6 +197,8 @@ def test_missing_arrays(heads):
     write(heads, q=numbers(3, 2), keys=numbers(3, 2))
     message = error(user.inspect, heads)
     assert "no array k;" in message and "the file has keys, q" in message
+    path = write_safetensors_raw(heads.with_suffix(".safetensors"), {"__metadata__": {"a": "b"}})
+    assert error(user.inspect, path).endswith("the file has nothing")
     write(heads, **{f"layer{i}": numbers(3, 2) for i in range(30)})
     message = error(user.inspect, heads)
     assert "no array q and k;" in message and message.endswith("and 20 more")
@@ -293,6 +295,15 @@ def test_promises_of_terabytes_take_no_memory(tmp_path, function):
     }
     (tmp_path / "c.safetensors").write_bytes((1 << 43).to_bytes(8, "little") + b"{}")
     paths[tmp_path / "c.safetensors"] = "header of 8796093022208 bytes"
+    with (tmp_path / "d.safetensors").open("wb") as file:  # sparse: the header is really there
+        file.write((1 << 25).to_bytes(8, "little"))
+        file.truncate(1 << 26)
+    paths[tmp_path / "d.safetensors"] = "header of 33554432 bytes"
+    with zipfile.ZipFile(tmp_path / "d.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        header = b"\x93NUMPY\x02\x00" + (1 << 25).to_bytes(4, "little") + b" " * (1 << 25)
+        archive.writestr("q.npy", header)
+        archive.writestr("k.npy", header)
+    paths[tmp_path / "d.npz"] = "q has no header that numpy.savez writes"
     error(function, tmp_path / "c.safetensors")  # numpy is imported before the measurement
     tracemalloc.start()
     start = time.perf_counter()

@@ -1,11 +1,25 @@
 """Memory and time of a cell's jobs, from N, D and members: upper estimates, checked by a test."""
 
+import os
 from collections.abc import Mapping
 
+STEPS = (
+    "draw_ensemble",
+    "build_cell",
+    "compute_singular_values",
+    "measure_rank",
+    "measure_spectrum",
+    "check_bound",
+)
 INTERPRETER_MB = 150
 BYTES = 8
 GESDD_NANOSECONDS = 0.6
 """Per N^3, for singular values alone, measured at N = 4096 on one core with a second one busy."""
+
+
+def machine_memory_mb() -> int:
+    """The machine's physical memory."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
 
 
 def matrices_alive(step: str, N: int, limits: Mapping[str, int]) -> float:
@@ -32,6 +46,6 @@ def memory_mb(step: str, N: int, d: int, members: int, limits: Mapping[str, int]
     )
 
 
-def runtime_minutes(N: int, members: int) -> int:
-    """Minutes that the longest step of a cell may take: a dozen spectra of each member."""
-    return 2 + round(members * 12 * GESDD_NANOSECONDS * 1e-9 * N**3 / 60)
+def seconds(N: int, members: int) -> int:
+    """Seconds that the longest step of a cell may take: a dozen spectra of each member."""
+    return round(members * 12 * GESDD_NANOSECONDS * 1e-9 * N**3)

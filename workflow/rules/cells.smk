@@ -7,19 +7,19 @@ rule build_cell:
         f"{CELL}/logs/build_cell.log",
     benchmark:
         f"{CELL}/benchmarks/build_cell.tsv"
+    priority: longest_first
     conda:
         "../../envs/linalg.yaml"
-    params:
-        code=digest("build_cell.py", "linalg"),
     resources:
         mem_mb=memory_of("build_cell"),
+    params:
+        code=digest("build_cell.py", "linalg"),
     shell:
         "python scripts/build_cell.py --source {wildcards.source} --N {wildcards.N}"
         " --d {wildcards.d} --feature-map {wildcards.feature_map}"
         " --input {input} --output {output} 2> {log}"
 
 
-# Large cells first: the longest job should not be the last to start.
 rule compute_singular_values:
     input:
         f"{CELL}/factors.npz",
@@ -29,16 +29,17 @@ rule compute_singular_values:
         f"{CELL}/logs/compute_singular_values.log",
     benchmark:
         f"{CELL}/benchmarks/compute_singular_values.tsv"
+    priority: longest_first
     conda:
         "../../envs/linalg.yaml"
+    resources:
+        mem_mb=memory_of("compute_singular_values"),
+        runtime=minutes,
     params:
         code=digest("compute_singular_values.py", "linalg"),
         options=options(
             max_N=STUDY["limits"]["singular_values_N"], max_N_rounded=STUDY["limits"]["rounded_N"]
         ),
-    resources:
-        mem_mb=memory_of("compute_singular_values"),
-        runtime=minutes,
     shell:
         "python scripts/compute_singular_values.py {params.options}"
         " --input {input} --output {output} 2> {log}"
@@ -54,14 +55,15 @@ rule measure_rank:
         f"{CELL}/logs/measure_rank.log",
     benchmark:
         f"{CELL}/benchmarks/measure_rank.tsv"
+    priority: longest_first
     conda:
         "../../envs/exact.yaml"
-    params:
-        code=digest("measure_rank.py", "exact"),
-        options=options(max_N_dense=STUDY["limits"]["dense_rank_N"]),
     resources:
         mem_mb=memory_of("measure_rank"),
         runtime=minutes,
+    params:
+        code=digest("measure_rank.py", "exact"),
+        options=options(max_N_dense=STUDY["limits"]["dense_rank_N"]),
     shell:
         "python scripts/measure_rank.py {params.options} --input {input.factors}"
         " --singular-values {input.singular_values} --output {output} 2> {log}"
@@ -79,12 +81,13 @@ rule measure_spectrum:
         f"{CELL}/logs/measure_spectrum.log",
     benchmark:
         f"{CELL}/benchmarks/measure_spectrum.tsv"
+    priority: longest_first
     conda:
         "../../envs/linalg.yaml"
-    params:
-        code=digest("measure_spectrum.py", "linalg"),
     resources:
         mem_mb=memory_of("measure_spectrum"),
+    params:
+        code=digest("measure_spectrum.py", "linalg"),
     shell:
         "python scripts/measure_spectrum.py --input {input.factors}"
         " --singular-values {input.singular_values} --spectrum {output.spectrum}"
@@ -100,16 +103,17 @@ rule check_bound:
         f"{CELL}/logs/check_bound.log",
     benchmark:
         f"{CELL}/benchmarks/check_bound.tsv"
+    priority: longest_first
     conda:
         "../../envs/linalg.yaml"
+    resources:
+        mem_mb=memory_of("check_bound"),
+        runtime=minutes,
     params:
         code=digest("check_bound.py", "linalg"),
         max_N=options(max_N=STUDY["limits"]["bound_N"]),
         noise=options(noise=STUDY["perturbations"]["noise"]),
         ranks=options(ranks=STUDY["perturbations"]["rank"]),
-    resources:
-        mem_mb=memory_of("check_bound"),
-        runtime=minutes,
     shell:
         "python scripts/check_bound.py {params.max_N} {params.noise} {params.ranks}"
         " --input {input} --output {output} 2> {log}"

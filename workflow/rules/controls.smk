@@ -1,6 +1,3 @@
-CONTROLS = ("two_token", "running_sum", "all_ones", "rank_one_softmax", "product_rank")
-
-
 rule tabulate_control:
     output:
         f"{R}/tables/{{control}}.csv",
@@ -12,9 +9,9 @@ rule tabulate_control:
         control="|".join(CONTROLS),
     conda:
         "../../envs/exact.yaml"
-    params:
-        code=lambda w: digest(f"{w.control}.py", "exact"),
     resources:
         mem_mb=500,
+    params:
+        code=lambda w: digest(f"{w.control}.py", "exact"),
     shell:
         "python scripts/{wildcards.control}.py --output {output} 2> {log}"

@@ -1,2 +1,2 @@
-FIGURES=[]
-GALLERY=[]
+FIGURES = []
+GALLERY = []

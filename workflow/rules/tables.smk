@@ -1,22 +1,3 @@
-GATHERED = ("rank", "numerical_rank", "spectrum", "bound", "singular_values")
-MODELS = sorted(
-    {cell.source for cell in GRID if STUDY["sources"][cell.source]["kind"] == "model"}
-)
-TABLES = [
-    f"{R}/tables/{name}.csv"
-    for name in (*GATHERED, *CONTROLS, "verdicts", "summary", *(["heads"] if MODELS else []))
-]
-
-
-def left_the_grid():
-    """The folders of results whose cell is not in the grid, sorted."""
-    cells = Path(R) / "cells"
-    folders = {path.parent for path in cells.glob("source~*/N~*/d~*/feature_map~*/factors.npz")}
-    return sorted(
-        path.as_posix() for path in folders - {cells / cell.path for cell in GRID}
-    )
-
-
 rule gather_table:
     input:
         [f"{R}/cells/{cell.path}/{{table}}.csv" for cell in GRID],
@@ -30,11 +11,11 @@ rule gather_table:
         table="|".join(GATHERED),
     conda:
         "../../envs/linalg.yaml"
-    params:
-        code=digest("gather_table.py", "linalg"),
-        members=options(members=[members(cell.source) for cell in GRID]),
     resources:
         mem_mb=2000,
+    params:
+        code=digest("gather_table.py", "linalg"),
+        members=options(members=[members(STUDY["sources"][cell.source]) for cell in GRID]),
     shell:
         "python scripts/gather_table.py --table {wildcards.table} --input {input}"
         " {params.members} --output {output} 2> {log}"
@@ -53,10 +34,10 @@ rule compare_verdicts:
         f"{R}/benchmarks/compare_verdicts.tsv"
     conda:
         "../../envs/tables.yaml"
-    params:
-        code=digest("compare_verdicts.py", "tables"),
     resources:
         mem_mb=2000,
+    params:
+        code=digest("compare_verdicts.py", "tables"),
     shell:
         "python scripts/compare_verdicts.py --rank {input.rank}"
         " --numerical-rank {input.numerical_rank} --spectrum {input.spectrum}"
@@ -75,10 +56,10 @@ rule summarize_members:
         f"{R}/benchmarks/summarize_members.tsv"
     conda:
         "../../envs/tables.yaml"
-    params:
-        code=digest("summarize_members.py", "tables"),
     resources:
         mem_mb=2000,
+    params:
+        code=digest("summarize_members.py", "tables"),
     shell:
         "python scripts/summarize_members.py --verdicts {input.verdicts}"
         " --spectrum {input.spectrum} --output {output} 2> {log}"
@@ -96,11 +77,11 @@ rule average_heads:
         f"{R}/benchmarks/average_heads.tsv"
     conda:
         "../../envs/tables.yaml"
+    resources:
+        mem_mb=2000,
     params:
         code=digest("average_heads.py", "tables"),
         sources=options(source=MODELS),
-    resources:
-        mem_mb=2000,
     shell:
         "python scripts/average_heads.py --spectrum {input.spectrum} {params.sources}"
         " --members {input.members} --output {output} 2> {log}"
@@ -115,11 +96,11 @@ rule list_left_cells:
         f"{R}/benchmarks/list_left_cells.tsv"
     conda:
         "../../envs/linalg.yaml"
+    resources:
+        mem_mb=500,
     params:
         code=digest("list_left_cells.py", "linalg"),
         cells=options(cells=left_the_grid()),
-    resources:
-        mem_mb=500,
     shell:
         "python scripts/list_left_cells.py {params.cells} --output {output} 2> {log}"
 
@@ -135,9 +116,9 @@ rule typeset_by_N:
         f"{R}/benchmarks/typeset_by_N.tsv"
     conda:
         "../../envs/tables.yaml"
-    params:
-        code=digest("typeset_table.py", "tables"),
     resources:
         mem_mb=1000,
+    params:
+        code=digest("typeset_table.py", "tables"),
     shell:
         "python scripts/typeset_table.py --what by_N --input {input} --output {output} 2> {log}"
