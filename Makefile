@@ -13,7 +13,7 @@ BIN := .venv/bin
 RESULTS = $(shell $(BIN)/python -c 'import sys, yaml; \
   print(yaml.safe_load(open(sys.argv[1])).get("results", "results"))' $(STUDY))
 
-.PHONY: results smoke test lint requirements
+.PHONY: results smoke test lint benchmark requirements
 
 results: .venv/run.stamp
 	$(BIN)/snakemake --cores $(CORES) --configfile $(STUDY)
@@ -24,6 +24,9 @@ smoke:
 
 test: .venv/test.stamp
 	$(BIN)/python -m pytest -ra --durations=15
+
+benchmark: .venv/run.stamp
+	$(BIN)/python tests/benchmark_job_cost.py
 
 lint: .venv/test.stamp
 	$(BIN)/ruff check .

@@ -1,5 +1,92 @@
+"""Fixtures: copies of the repository in which Snakemake runs, and the downloads they share."""
+
+import os
+import re
+import shutil
+import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
+
+import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "workflow")]
+
+settings.register_profile("repeatable", deadline=None, derandomize=True)
+settings.load_profile("repeatable")
+
+
+class Repository:
+    """A copy of the repository, with its own results."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        for name in ("workflow", "scripts", "config", "envs"):
+            ignore = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(ROOT / name, folder / name, ignore=ignore)
+        (folder / "results").mkdir()
+        downloads = ROOT / "results" / "downloads"
+        downloads.mkdir(parents=True, exist_ok=True)
+        (folder / "results" / "downloads").symlink_to(downloads)
+
+    def command(self, *arguments: str) -> list[str]:
+        return [sys.executable, "-m", "snakemake", *arguments]
+
+    def snakemake(self, *arguments: str, expect: int = 0) -> subprocess.CompletedProcess:
+        """Run Snakemake here; both streams end in `stdout`."""
+        run = subprocess.run(
+            self.command(*arguments),
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert (run.returncode != 0) == (expect != 0), run.stdout[-4000:]
+        return run
+
+    def planned(self, study: str) -> Counter[str]:
+        """How many jobs of which rule a dry run plans, without `all`."""
+        text = self.snakemake("-n", "--configfile", study).stdout
+        jobs = Counter({m[1]: int(m[2]) for m in re.finditer(r"^(\w+) +(\d+)$", text, re.M)})
+        del jobs["all"], jobs["total"]
+        assert jobs or "Nothing to be done" in text, text
+        return jobs
+
+    def write(self, path: str, text: str) -> str:
+        (self.folder / path).write_text(text, encoding="utf-8")
+        return path
+
+    def outputs(self, results: str) -> dict[str, bytes]:
+        """The bytes of everything below a results folder but times and logs."""
+        return {
+            str(path.relative_to(self.folder / results)): path.read_bytes()
+            for path in sorted((self.folder / results).rglob("*"))
+            if path.is_file() and not {"logs", "benchmarks"} & set(path.parts)
+        }
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository(tmp_path / "repository")
+
+
+@pytest.fixture(scope="session")
+def smoke_repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
+    """A repository in which the smoke study has run on two cores; tests leave it as it was."""
+    repository = Repository(tmp_path_factory.mktemp("smoke") / "repository")
+    repository.snakemake("--cores", "2", "--configfile", "config/smoke.yaml")
+    return repository
+
+
+@pytest.fixture(scope="session")
+def smoke_run(smoke_repository: Repository) -> Path:
+    return smoke_repository.folder
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_thread_of_blas() -> None:
+    """As Snakemake sets it for a job of one thread."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = "1"

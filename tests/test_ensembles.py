@@ -6,10 +6,10 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import ROOT
 from scipy import stats
 
 from causalrank.ensembles import gaussian, seed_of
+from conftest import ROOT
 
 CELL = ("gaussian", 40, 6, 2)
 

@@ -188,11 +188,12 @@ def test_residues_are_those_of_rows_of_integers(X, p):
     rows, bits = residues(X, p)
     for row, x in zip(rows, fractions(X), strict=True):
         # The power of two is free as long as the row is whole and of at most `bits` bits.
-        whole = math.lcm(*(value.denominator for value in x))
-        largest = max(abs(int(value * whole)) for value in x)
-        spare = bits - largest.bit_length()
-        assert spare >= 0
-        assert any(row == [int(value * whole * 2**s) % p for value in x] for s in range(spare + 1))
+        shift = math.lcm(*(value.denominator for value in x))
+        whole = [int(value * shift) for value in x]
+        common = math.gcd(*whole)
+        odd = [value // (common & -common or 1) for value in whole]
+        spare = bits - max(map(abs, odd)).bit_length()
+        assert any(row == [(value << s) % p for value in odd] for s in range(spare + 1))
 
 
 def test_error_probability_is_hadamards_bound_over_the_primes():

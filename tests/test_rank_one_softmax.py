@@ -24,7 +24,7 @@ def test_one_token():
 
 @pytest.mark.parametrize("gap", 2.0 ** -np.arange(0, 60, 3))
 def test_two_tokens(gap):
-    """However near the tokens are, det = exp(1 + gap) - exp(1) - ... is told from zero, and well."""
+    """However near the tokens are, their determinant is told from zero, to all digits."""
     q = np.array([1.0, 1.0 + gap]) if 1.0 + gap > 1.0 else np.array([0.0, gap])
     k = np.array([0.0, 1.0])
     log_det, _ = log10_abs_det(q, k)

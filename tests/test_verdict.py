@@ -16,7 +16,8 @@ from causalrank.verdict import why
         (
             8,
             5,
-            "3 directions lie below 1.1e-13 sigma_max: nonzero, but out of sight of double precision",
+            "3 directions lie below 1.1e-13 sigma_max: nonzero, but out of sight of "
+            "double precision",
         ),
         (5, 7, "rounding errors lift 2 zero singular values above the tolerance"),
     ],

@@ -122,22 +122,10 @@ def _explain(error: jsonschema.ValidationError) -> str:
         allowed = ", ".join(error.validator_value)
         return f"{where}: {error.instance!r} is not known{nearest}; allowed: {allowed}"
     if error.validator == "anyOf":
-        allowed = " or ".join(_form(option) for option in error.validator_value)
-        return f"{where}: {error.instance!r} does not fit; allowed: {allowed}"
+        alone_or_list = int(isinstance(error.instance, list))
+        return _explain(next(e for e in error.context if e.schema_path[0] == alone_or_list))
     description = error.schema.get("description")
     return f"{where}: {error.message}" + (f" ({description})" if description else "")
-
-
-def _form(option: dict[str, Any]) -> str:
-    if "$ref" in option:
-        option = read_schema("study")["$defs"][option["$ref"].rsplit("/", 1)[1]]
-    if "enum" in option:
-        return "one of " + ", ".join(option["enum"])
-    if option["type"] == "array":
-        return "a list of such"
-    if "minimum" in option:
-        return f"a whole number from {option['minimum']}"
-    return f"a {option['type']}"
 
 
 def _nearest(word: str, allowed: list[str]) -> str:

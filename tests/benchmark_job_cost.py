@@ -1,0 +1,60 @@
+"""What a job costs beyond its mathematics: each step on a cell too small to take time.
+
+Measured side by side, in turns: the bare interpreter, the interpreter with numpy, and every step.
+Run as `make benchmark`; it prints a table and decides nothing.
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+ROUNDS = 5
+CELL = "--source g --N 8 --d 2"
+STEPS = {
+    "bare interpreter": "-c pass",
+    "numpy alone": "-c import+numpy",
+    "draw_ensemble": f"{CELL} --members 1 --scale 1 --output source.npz",
+    "build_cell": f"{CELL} --feature-map exp --input source.npz --output factors.npz",
+    "compute_singular_values": "--max-N 8 --max-N-rounded 8 --input factors.npz --output s.npz",
+    "measure_rank": "--max-N-dense 8 --input factors.npz --singular-values s.npz --output rank.csv",
+    "measure_spectrum": "--input factors.npz --singular-values s.npz --spectrum spectrum.csv"
+    " --numerical-rank numerical_rank.csv --decay decay.csv",
+    "check_bound": "--max-N 8 --noise 0.1 --ranks 1 --input factors.npz --output bound.csv",
+    "two_token": "--output two_token.csv",
+    "all_ones": "--output all_ones.csv",
+    "list_left_cells": "--output left.csv",
+}
+
+
+def seconds(name: str, folder: Path) -> float:
+    script = [] if STEPS[name].startswith("-c") else [str(ROOT / "scripts" / f"{name}.py")]
+    arguments = [word.replace("+", " ") for word in STEPS[name].split()]
+    start = time.perf_counter()
+    subprocess.run(
+        [sys.executable, *script, *arguments],
+        cwd=folder,
+        check=True,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+    )
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        rounds = [{name: seconds(name, Path(folder)) for name in STEPS} for _ in range(ROUNDS)]
+    bare = statistics.median(turn["bare interpreter"] for turn in rounds)
+    print(f"{'step':26}{'median':>9}{'smallest':>10}{'of bare':>9}")
+    for name in STEPS:
+        times = [turn[name] for turn in rounds]
+        median = statistics.median(times)
+        print(f"{name:26}{median:8.2f}s{min(times):9.2f}s{median / bare:8.1f}x")
+
+
+if __name__ == "__main__":
+    main()

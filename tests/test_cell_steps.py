@@ -1,0 +1,341 @@
+"""The steps of a cell, from draws to tables, against the matrices formed exactly."""
+
+import csv
+import math
+import subprocess
+import sys
+from fractions import Fraction
+from itertools import groupby
+from pathlib import Path
+
+import flint
+import mpmath
+import numpy as np
+import pytest
+
+import build_cell
+import check_bound
+import compute_singular_values
+import draw_ensemble
+import measure_rank
+import measure_spectrum
+from causalrank.feature_maps import FEATURE_MAPS
+from causalrank.precision import rounded
+from cell_files import Cell, load_cell, save_cell
+from conftest import ROOT
+
+EPS = np.finfo(float).eps
+SOURCE_N, N, D, MEMBERS = 14, 10, 3, 2
+MAPS = ("elu_plus_one", "relu", "identity", "softmax")
+RANK_TOLERANCES = {"numpy": None, "1e-4": 1e-4, "1e-12": 1e-12}
+
+
+def run(script, *arguments: object) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", [script.__file__, *map(str, arguments)])
+        script.main()
+
+
+def draw(folder: Path) -> Path:
+    shape = ("--N", SOURCE_N, "--d", D, "--members", MEMBERS)
+    path = folder / "source.npz"
+    run(draw_ensemble, "--source", "drawn", *shape, "--scale", 1.0, "--output", path)
+    return path
+
+
+def measure(folder: Path, limit: int) -> None:
+    """Every table of the cell in a folder, nothing computed above `limit`."""
+    factors, sigma = folder / "factors.npz", folder / "singular_values.npz"
+    both = ("--input", factors, "--singular-values", sigma)
+    limits = ("--max-N", limit, "--max-N-rounded", limit)
+    run(compute_singular_values, *limits, "--input", factors, "--output", sigma)
+    run(measure_rank, "--max-N-dense", limit, *both, "--output", folder / "rank.csv")
+    outputs = [("spectrum", "spectrum"), ("numerical-rank", "numerical_rank"), ("decay", "decay")]
+    options = [x for option, name in outputs for x in (f"--{option}", folder / f"{name}.csv")]
+    run(measure_spectrum, *both, *options)
+    noise, ranks = ("--noise", 0.001, 0.1), ("--ranks", 1, 4)
+    options = ("--input", factors, "--output", folder / "bound.csv")
+    run(check_bound, "--max-N", limit, *noise, *ranks, *options)
+
+
+def build(name: str, source: Path, folder: Path, tokens: int = N) -> Path:
+    key = ("--source", "drawn", "--N", tokens, "--d", D, "--feature-map", name)
+    run(build_cell, *key, "--input", source, "--output", folder / "factors.npz")
+    return folder
+
+
+@pytest.fixture(scope="module", params=MAPS)
+def cell(request, tmp_path_factory) -> Path:
+    """The folder of a cell with all its tables."""
+    folder = tmp_path_factory.mktemp(request.param)
+    measure(build(request.param, draw(folder), folder), N)
+    return folder
+
+
+def rows(folder: Path, table: str) -> list[dict]:
+    with (folder / f"{table}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def matrix(loaded: Cell, row: dict) -> np.ndarray:
+    """The mixing matrix of a row, formed here."""
+    F, G = loaded.F[int(row["member"])], loaded.G[int(row["member"])]
+    A = np.exp(F @ G.T / math.sqrt(D)) if loaded.feature_map == "softmax" else F @ G.T
+    A = np.tril(A) if row["mask"] == "causal" else A
+    sums = A.sum(axis=1, keepdims=True)
+    return A / np.where(sums == 0, 1, sums) if row["normalization"] == "row" else A
+
+
+def exact_matrix(loaded: Cell, row: dict) -> list[list[Fraction]]:
+    """The unnormalized matrix without rounding; for softmax, its stored doubles."""
+    if loaded.feature_map == "softmax":
+        A = matrix(loaded, row | {"normalization": "none"}).tolist()
+        return [[Fraction(x) for x in line] for line in A]
+    F, G = (X[int(row["member"])].tolist() for X in (loaded.F, loaded.G))
+    A = [[sum(Fraction(a) * Fraction(b) for a, b in zip(f, g, strict=True)) for g in G] for f in F]
+    if row["mask"] == "causal":
+        A = [[x if j <= i else Fraction(0) for j, x in enumerate(r)] for i, r in enumerate(A)]
+    return A
+
+
+def test_factors_are_the_map_of_the_first_tokens(cell):
+    loaded = load_cell(cell / "factors.npz")
+    phi = FEATURE_MAPS.get(loaded.feature_map, lambda x: x)
+    with np.load(cell / "source.npz") as source:
+        np.testing.assert_array_equal(loaded.F, phi(source["q"][:, :N]))
+        np.testing.assert_array_equal(loaded.G, phi(source["k"][:, :N]))
+        np.testing.assert_array_equal(loaded.v, source["v"][:, :N])
+    assert loaded.key == ("drawn", N, D, loaded.feature_map)
+
+
+@pytest.mark.parametrize(
+    ("table", "count"),
+    [("rank", 1), ("spectrum", 1), ("numerical_rank", 18), ("bound", 2 + 2 + 2)],
+)
+def test_every_matrix_has_its_rows_in_order(cell, table, count):
+    loaded = load_cell(cell / "factors.npz")
+    keys = [tuple(row.values())[:7] for row in rows(cell, table)]
+    expected = [tuple(map(str, (*loaded.key, *matrix))) for matrix in loaded.matrices()]
+    assert [key for key, _ in groupby(keys)] == expected
+    assert len(keys) == count * len(expected)
+
+
+def test_rank_table(cell):
+    loaded = load_cell(cell / "factors.npz")
+    for row in rows(cell, "rank"):
+        A = exact_matrix(loaded, row)
+        exact = flint.fmpq_mat([[flint.fmpq(x.numerator, x.denominator) for x in r] for r in A])
+        assert int(row["exact_rank"]) == exact.rank()
+        assert int(row["exact_rank_lower"]) <= exact.rank() <= int(row["exact_rank_upper"])
+        zeros = 0 if loaded.feature_map == "softmax" else sum(A[i][i] == 0 for i in range(N))
+        assert int(row["zero_diagonal"]) == zeros
+        log_det, B = float(row["log_abs_det"] or "nan"), matrix(loaded, row)
+        if exact.rank() < N:
+            assert log_det == -math.inf
+            continue
+        with mpmath.workdps(80):
+            det = exact.det()
+            expected = mpmath.log(abs(mpmath.mpf(int(det.p)))) - mpmath.log(int(det.q))
+            if row["normalization"] == "row":
+                sums = [sum(line) for line in A]
+                expected -= sum(
+                    mpmath.log(abs(s.numerator)) - mpmath.log(s.denominator) for s in sums
+                )
+        # LU, or N dots and N row sums, each relatively wrong by its roundings times how much it
+        # cancels; the condition number bounds both.
+        assert log_det == pytest.approx(float(expected), abs=N**3 * EPS * np.linalg.cond(B))
+
+
+def test_spectrum_table(cell):
+    loaded = load_cell(cell / "factors.npz")
+    for row in rows(cell, "spectrum"):
+        A = matrix(loaded, row)
+        norms = {"sigma_max": 2, "frobenius_norm": "fro", "nuclear_norm": "nuc"}
+        for column, order in norms.items():
+            np.testing.assert_allclose(
+                float(row[column]), np.linalg.norm(A, order), rtol=N * N * EPS
+            )
+        factored = row["mask"] == "bidirectional" and loaded.feature_map != "softmax"
+        assert row["method"] == ("qr, gesdd" if factored else "gesdd")
+        if factored:
+            assert row["log10_condition"] == row["sigma_min"] == ""
+        elif row["log10_condition"]:
+            condition = np.linalg.cond(A)
+            # A relative error of N^2 eps cond of sigma_min, over ln 10.
+            atol = N * N * EPS * condition
+            np.testing.assert_allclose(
+                float(row["log10_condition"]), math.log10(condition), atol=atol
+            )
+        assert row["residual_max"] == row["residual_min"] == ""
+
+
+def test_numerical_rank_table(cell):
+    loaded = load_cell(cell / "factors.npz")
+    for row in rows(cell, "numerical_rank"):
+        A = rounded(matrix(loaded, row), row["precision"])
+        eps = {"float64": EPS, "float32": 2.0**-23, "bfloat16": 2.0**-7}[row["precision"]]
+        rtol = N * eps if row["tolerance"] == "numpy" else float(row["tolerance"])
+        sigma = np.linalg.svd(A, compute_uv=False)
+        if (np.abs(sigma / sigma[0] - rtol) > N * N * EPS).all():
+            assert int(row["numerical_rank"]) == np.linalg.matrix_rank(A, rtol=rtol)
+
+
+def test_decay_table(cell):
+    loaded = load_cell(cell / "factors.npz")
+    table = rows(cell, "decay")
+    assert {row["member"] for row in table} == {"0"}
+    for _, curve in groupby(table, key=lambda row: (row["mask"], row["normalization"])):
+        curve = list(curve)
+        indices = np.array([int(row["index"]) for row in curve])
+        assert indices[0] == 1 and indices[-1] == N and (np.diff(indices) > 0).all()
+        sigma = np.linalg.svd(matrix(loaded, curve[0]), compute_uv=False)
+        got = [float(row["sigma_relative"]) for row in curve]
+        relative = sigma[indices - 1] / sigma[0]
+        np.testing.assert_allclose(got, relative, rtol=0, atol=N * N * EPS)
+
+
+def test_bound_table(cell):
+    loaded = load_cell(cell / "factors.npz")
+    for row in rows(cell, "bound"):
+        A, v = matrix(loaded, row), loaded.v[int(row["member"])]
+        assert row["violations"] == "0"
+        largest = np.linalg.norm(v, axis=1).max()
+        np.testing.assert_allclose(float(row["value_norm_max"]), largest, rtol=4 * EPS)
+        # Entries of E that come from entries of A in another order of rounding.
+        slack = {"rtol": 1e-9, "atol": N * N * EPS * np.abs(A).max() * max(1, largest)}
+        if row["approximation"] == "rounding":
+            A_hat = rounded(A, row["strength"])
+        elif row["approximation"] == "truncation":
+            U, s, Vt = np.linalg.svd(A)
+            r = int(row["strength"])
+            A_hat = U[:, :r] @ np.diag(s[:r]) @ Vt[:r]
+        else:
+            strength = float(row["strength"])
+            # Noise is drawn: its largest row error is near strength times a row of |A|.
+            ratio = float(row["row_l1_error_max"]) / (strength * np.abs(A).sum(axis=1).max())
+            assert 0.2 < ratio < 5
+            continue
+        E = A_hat - A
+        l1 = np.abs(E).sum(axis=1).max()
+        np.testing.assert_allclose(float(row["row_l1_error_max"]), l1, **slack)
+        np.testing.assert_allclose(float(row["bound_max"]), l1 * largest, **slack)
+        output = np.linalg.norm(E @ v, axis=1).max()
+        np.testing.assert_allclose(float(row["output_error_max"]), output, **slack)
+
+
+def test_noise_differs_between_matrices_and_strengths(cell):
+    noisy = [row for row in rows(cell, "bound") if row["approximation"] == "noise"]
+    assert len({row["tightness_median"] for row in noisy}) == len(noisy)
+
+
+def test_tables_repeat_and_do_not_depend_on_company(cell, tmp_path):
+    """Two cells in one command, the one with the other's factors beside it."""
+    name = load_cell(cell / "factors.npz").feature_map
+    other = build("softplus", cell / "source.npz", tmp_path / "other")
+    again = build(name, cell / "source.npz", tmp_path / "again")
+    assert (again / "factors.npz").read_bytes() == (cell / "factors.npz").read_bytes()
+    folders = (other, again)
+    factors = [folder / "factors.npz" for folder in folders]
+    sigma = [folder / "singular_values.npz" for folder in folders]
+    both = ("--input", *factors, "--singular-values", *sigma)
+    limits = ("--max-N", N, "--max-N-rounded", N)
+    run(compute_singular_values, *limits, "--input", *factors, "--output", *sigma)
+    tables = [folder / "rank.csv" for folder in folders]
+    run(measure_rank, "--max-N-dense", N, *both, "--output", *tables)
+    for table in ("singular_values.npz", "rank.csv"):
+        assert (again / table).read_bytes() == (cell / table).read_bytes()
+
+
+@pytest.mark.parametrize("name", ["relu", "softmax"])
+def test_above_the_limits_fields_are_empty(tmp_path, name):
+    measure(build(name, draw(tmp_path), tmp_path), N - 1)
+    with np.load(tmp_path / "singular_values.npz") as sigma:
+        assert all(np.isnan(sigma[precision]).all() for precision in sigma.files)
+    assert all(set(list(row.values())[7:]) == {""} for row in rows(tmp_path, "spectrum"))
+    assert all(row["numerical_rank"] == "" for row in rows(tmp_path, "numerical_rank"))
+    assert rows(tmp_path, "decay") == []
+    assert len(rows(tmp_path, "bound")) == MEMBERS * 4
+    assert all(set(list(row.values())[7:]) == {""} for row in rows(tmp_path, "bound"))
+    for row in rows(tmp_path, "rank"):
+        if name == "softmax" and row["mask"] == "bidirectional":
+            assert (row["exact_rank"], row["exact_rank_lower"], row["log_abs_det"]) == ("",) * 3
+            assert row["exact_rank_upper"] == str(N)
+        else:
+            assert row["exact_rank"] and row["certificate"] and row["log_abs_det"]
+
+
+def test_a_source_without_values_has_no_bound(tmp_path):
+    q = np.random.default_rng(0).standard_normal((2, 4, 3))
+    save_cell(tmp_path / "factors.npz", Cell("s", 4, 3, "identity", q, q, None))
+    options = ("--input", tmp_path / "factors.npz", "--output", tmp_path / "bound.csv")
+    run(check_bound, "--max-N", 9, *options)
+    table = rows(tmp_path, "bound")
+    assert len(table) == 8
+    assert all(set(list(row.values())[7:]) == {""} for row in table)
+
+
+def test_a_matrix_that_a_precision_cannot_hold_has_no_values_there():
+    F = np.full((1, 3, 1), 1e30)
+    cell = Cell("s", 3, 1, "identity", F, F, np.ones((1, 3, 1)))
+    sigma = compute_singular_values.spectra(cell, 3, 3)
+    unnormalized = {name: values[0, 1, 0] for name, values in sigma.items()}
+    assert np.isfinite(unnormalized["float64"]).all()
+    assert np.isnan(unnormalized["float32"]).all() and np.isnan(unnormalized["bfloat16"]).all()
+    assert all(np.isfinite(values[0, 1, 1]).all() for values in sigma.values())
+    rounding = [row for row in check_bound.rows(cell, 3, [], []) if row[7] == "rounding"]
+    assert [row[9] is None for row in rounding] == [row[6] == "none" for row in rounding]
+
+
+def test_log_det_is_never_plus_infinity():
+    """Entries that underflow leave row sums of zero; the normalized determinant is 1/2."""
+    F = np.full((1, 2, 1), 1e-174)
+    sigma = np.full((1, 2, 2, 2), np.nan)
+    cell = Cell("s", 2, 1, "exp", F, F, None)
+    for row in measure_rank.rows(cell, sigma, 0):
+        log_det = row[-1]
+        if row[5] == "causal":
+            expected = 4 * math.log(1e-174) if row[6] == "none" else math.log(0.5)
+            assert math.isnan(log_det) or log_det == pytest.approx(expected)
+
+
+def test_method_is_told_from_the_mask_and_not_from_a_name():
+    F = np.ones((1, 3, 1))
+    cell = Cell("bidirectional", 3, 1, "identity", F, F, None)
+    sigma = np.ones((1, 2, 2, 3))
+    methods = {row[5]: row[-3] for row in measure_spectrum.spectrum_rows(cell, sigma)}
+    assert methods == {"bidirectional": "qr, gesdd", "causal": "gesdd"}
+
+
+@pytest.mark.parametrize(
+    ("name", "q", "tokens", "d", "message"),
+    [
+        ("exp", [[800.0], [1.0]], 2, 1, "overflows float64 at the entry 800"),
+        ("exp", [[400.0], [1.0]], 2, 1, "overflows float64"),
+        ("softmax", [[30.0], [1.0]], 2, 1, "exp overflows float64 at the score 900"),
+        ("identity", [[1.0], [-1.0]], 2, 1, "the entries of row 0 sum to zero"),
+        ("identity", [[1.0], [-1.0], [5.0]], 3, 1, "the entries of row 1 sum to zero"),
+        ("relu", [[1.0], [1.0]], 3, 1, "the source has N = 2 and d = 1"),
+        ("relu", [[1.0], [1.0]], 2, 4, "the source has N = 2 and d = 1"),
+    ],
+)
+def test_a_cell_that_cannot_be_built_names_itself(tmp_path, capsys, name, q, tokens, d, message):
+    np.savez(tmp_path / "source.npz", q=np.array([q]), k=np.array([q]))
+    key = ("--source", "mine", "--N", tokens, "--d", d, "--feature-map", name)
+    files = ("--input", tmp_path / "source.npz", "--output", tmp_path / "factors.npz")
+    with pytest.raises(SystemExit) as caught:
+        run(build_cell, *key, *files)
+    assert caught.value.code == 1
+    error = capsys.readouterr().err
+    cell = f"error: cell source mine, N = {tokens}, d = {d}, feature_map {name}: "
+    assert error.startswith(cell) and message in error and error.count("\n") == 1
+    assert not (tmp_path / "factors.npz").exists()
+
+
+def test_build_cell_as_a_command(tmp_path):
+    np.savez(tmp_path / "source.npz", q=np.full((1, 2, 1), 800.0), k=np.ones((1, 2, 1)))
+    key = ("--source", "mine", "--N", "2", "--d", "1", "--feature-map", "exp")
+    files = ("--input", tmp_path / "source.npz", "--output", tmp_path / "factors.npz")
+    command = [sys.executable, ROOT / "scripts" / "build_cell.py", *key, *files]
+    failed = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert failed.returncode == 1 and "Traceback" not in failed.stderr
+    assert "overflows float64 at the entry 800" in failed.stderr

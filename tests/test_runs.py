@@ -1,0 +1,116 @@
+"""Whole runs of the smoke study: bytes, resumption, failures; and clean sources."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import ROOT
+
+pytestmark = pytest.mark.workflow
+SMOKE = "config/smoke.yaml"
+
+
+def test_a_finished_run_has_nothing_to_do(smoke_repository):
+    assert not smoke_repository.planned(SMOKE)
+
+
+def test_every_job_leaves_a_log_and_a_benchmark(smoke_repository):
+    results = smoke_repository.folder / "results" / "smoke"
+    cells = list((results / "cells").glob("*/*/*/*"))
+    assert len(cells) == 9
+    for cell in cells:
+        steps = {path.stem for path in (cell / "benchmarks").glob("*.tsv")}
+        assert steps == {path.stem for path in (cell / "logs").glob("*.log")}
+        assert len(steps) == 5
+
+
+def test_one_core_writes_the_same_bytes_in_another_folder(smoke_repository, repository):
+    repository.snakemake("--cores", "1", "--configfile", SMOKE)
+    one, two = (r.outputs("results/smoke") for r in (repository, smoke_repository))
+    assert set(one) == set(two)
+    assert [name for name in one if one[name] != two[name]] == []
+
+
+def test_a_killed_run_is_resumed_by_the_same_command(smoke_repository, repository):
+    command = repository.command("--cores", "2", "--configfile", SMOKE)
+    first = subprocess.Popen(
+        command,
+        cwd=repository.folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    cells = repository.folder / "results" / "smoke" / "cells"
+    while not list(cells.glob("*/*/*/*/rank.csv")):
+        assert first.poll() is None, "the run ended before it could be killed"
+        time.sleep(0.05)
+    second = repository.snakemake("--cores", "1", "--configfile", SMOKE, expect=1)
+    assert "another run" in second.stdout
+    os.killpg(first.pid, signal.SIGKILL)
+    first.wait()
+    done = {path: path.stat().st_mtime_ns for path in cells.glob("*/*/*/*/rank.csv")}
+    repository.snakemake("--cores", "2", "--configfile", SMOKE)
+    again = [path for path, time_ns in done.items() if path.stat().st_mtime_ns != time_ns]
+    assert len(again) <= 2, "only what was at work when the run was killed may run again"
+    resumed = repository.outputs("results/smoke")
+    whole = smoke_repository.outputs("results/smoke")
+    leftovers = {name for name in resumed if name.split("/")[-1].startswith(".")}
+    assert {k: v for k, v in resumed.items() if k not in leftovers} == whole
+
+
+def test_a_poisoned_cell_costs_only_itself(repository):
+    study = repository.write(
+        "poisoned.yaml",
+        "results: results/poisoned\n"
+        "sources: {hot: {kind: gaussian, members: 1, scale: 1000}}\n"
+        "cells: [{source: hot, N: 8, d: 2, feature_map: [exp, relu]}]\n",
+    )
+    run = repository.snakemake("--cores", "2", "--keep-going", "--configfile", study, expect=1)
+    cells = repository.folder / "results" / "poisoned" / "cells" / "source~hot" / "N~8" / "d~2"
+    assert (cells / "feature_map~relu" / "bound.csv").exists()
+    assert not (cells / "feature_map~exp" / "factors.npz").exists()
+    last = "\n".join(run.stdout.splitlines()[-8:])
+    assert "source~hot/N~8/d~2/feature_map~exp/logs/build_cell.log" in last
+    log = (cells / "feature_map~exp" / "logs" / "build_cell.log").read_text(encoding="utf-8")
+    assert re.search(r"error: cell source hot, N = 8, d = 2, feature_map exp: overflows", log)
+
+
+def test_a_cell_that_does_not_fit_is_refused_with_the_number(repository):
+    study = repository.write(
+        "large.yaml",
+        "results: results/large\n"
+        "sources: {drawn: {kind: gaussian, members: 1}}\n"
+        "cells: [{source: drawn, N: 4096, d: 2, feature_map: relu}]\n"
+        "limits: {memory_mb: 500}\n",
+    )
+    text = repository.snakemake("--cores", "1", "--configfile", study, expect=1).stdout
+    assert re.search(r"N = 4096, d = 2 needs \d+ MB in compute_singular_values, .* 500 MB", text)
+    assert not (repository.folder / "results" / "large").exists()
+
+
+def test_a_study_replaces_the_default_one(smoke_repository):
+    text = smoke_repository.snakemake("-n", "--forceall", "--configfile", SMOKE).stdout
+    assert "fetch_wheel" not in text
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["ruff", "check", "."],
+        ["ruff", "format", "--check", "."],
+        ["snakefmt", "--check", "workflow"],
+        ["snakemake", "--lint"],
+    ],
+    ids=" ".join,
+)
+def test_sources_are_clean(command):
+    executable = shutil.which(command[0], path=str(Path(sys.executable).parent))
+    run = subprocess.run([executable, *command[1:]], cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr

