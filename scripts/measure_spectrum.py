@@ -16,7 +16,7 @@ TOLERANCES = ("numpy", "1e-4", "1e-6", "1e-8", "1e-10", "1e-12")
 QUANTITIES = tuple(field.name for field in fields(Spectrum))
 SPECTRUM_HEADER = (*MATRIX_KEYS, *QUANTITIES, "method", "residual_max", "residual_min")
 NUMERICAL_RANK_HEADER = (*MATRIX_KEYS, "precision", "tolerance", "numerical_rank")
-DECAY_HEADER = (*MATRIX_KEYS, "index", "sigma_relative")
+DECAY_HEADER = (*MATRIX_KEYS, "index", "sigma_relative", "cumulative")
 
 
 def keyed(cell: Cell) -> Iterator[tuple[tuple, tuple[int, int, int]]]:
@@ -50,12 +50,13 @@ def numerical_rank_rows(cell: Cell, sigma: dict[str, np.ndarray]) -> Iterator[tu
 
 
 def decay_rows(cell: Cell, sigma: np.ndarray) -> Iterator[tuple]:
-    """sigma_j / sigma_1 of the first member at some indices j, counted from 1."""
+    """sigma_j / sigma_1 and (sigma_1 + ... + sigma_j) / sum of the first member, j from 1 to N."""
     for key, place in keyed(cell):
         values = sigma[place]
         if place[0] == 0 and not np.isnan(values).any() and values[0] > 0:
+            cumulative = np.cumsum(values) / values.sum()
             for j in decay_indices(cell.N):
-                yield (*key, int(j), float(values[j - 1] / values[0]))
+                yield (*key, int(j), float(values[j - 1] / values[0]), float(cumulative[j - 1]))
 
 
 def main() -> None:

@@ -264,6 +264,15 @@ def test_above_the_limits_fields_are_empty(tmp_path, name):
             assert row["exact_rank"] and row["certificate"] and row["log_abs_det"]
 
 
+def test_rounded_matrices_have_a_limit_of_their_own():
+    F = np.ones((1, 4, 1))
+    cell = Cell("s", 4, 1, "identity", F, F, None)
+    for limits, computed in (((4, 3), (1, 0, 0)), ((3, 4), (0, 1, 1)), ((4, 4), (1, 1, 1))):
+        sigma = compute_singular_values.spectra(cell, *limits)
+        assert list(sigma) == ["float64", "float32", "bfloat16"]
+        assert tuple(np.isfinite(values).all() for values in sigma.values()) == computed
+
+
 def test_a_source_without_values_has_no_bound(tmp_path):
     q = np.random.default_rng(0).standard_normal((2, 4, 3))
     save_cell(tmp_path / "factors.npz", Cell("s", 4, 3, "identity", q, q, None))

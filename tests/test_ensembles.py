@@ -47,6 +47,7 @@ def test_draws_do_not_depend_on_other_draws():
     alone = digest(*CELL)
     for other in (("gaussian", 41, 6, 2), ("gaussian", 40, 7, 2), ("gaussian", 40, 6, 1)):
         assert digest(*other) != alone
+        assert gaussian(*other, 1.0)[0].flat[0] != gaussian(*CELL, 1.0)[0].flat[0]
         assert digest(*CELL) == alone
 
 

@@ -224,6 +224,12 @@ def test_require_finite_agrees_with_forming_nonnegative_matrices(factors):
         assert refused(*factors, "relu") != exists(*factors, "relu")
 
 
+def test_require_finite_refuses_row_sums_that_overflow():
+    one = np.ones((2, 1))
+    assert not refused(one, 0.8e308 * one, "relu")
+    assert refused(one, 1e308 * one, "relu")
+
+
 @given(arrays(float, (2, 3, 2), elements=st.integers(-2, 2).map(float)))
 def test_require_finite_agrees_where_rows_cancel(factors):
     assert refused(*factors, "identity") != exists(*factors, "identity")

@@ -28,6 +28,7 @@ from causalrank.rank import (
     zero_diagonal,
 )
 
+TINY = np.full(3, 2.0**-537)  # its square is the smallest double
 P = random_prime(np.random.default_rng(0))
 SMALL_PRIMES = st.sampled_from([3, 5, 7, 11])
 MASKS = st.sampled_from(["bidirectional", "causal"])
@@ -76,6 +77,7 @@ def test_rank_is_the_rational_rank(pair, mask):
     A = exactly(*pair, mask)
     got = certified(*pair, mask, P)
     assert got.value == got.lower == rational(A).rank() <= got.upper
+    assert mask == "causal" or got.upper == min(pair[0].shape)
     if mask == "causal" and all(A[i][i] for i in range(len(A))):
         assert got.certificate == "triangular" and got.lower == got.upper
     elif got.lower == got.upper:
@@ -151,7 +153,8 @@ def test_zero_diagonal_is_exact(pair):
         ([5e-324, 5e-324], [-0.5, 0.5], True),
         ([1.0, 1.0], [1.0, -1.0], True),
         ([1.0, 1.0, 1.0], [1e16, 1.0, -1e16], False),  # the sum rounds to zero
-        ([3.0, 0.1], [0.1, -3.0], True),  # rounded products, exact cancellation
+        ([0.1, 0.1, 0.1], [3.0, -2.0, -1.0], True),  # rounded products do not cancel
+        (TINY * [1.5, 1.25, 0.25], TINY * [1, -1, -1], True),  # nor subnormal ones
         ([0.1, 1.0], [0.1, -0.010000000000000002], False),  # 0.1^2 rounds to the second
         ([1e200, 1e200], [1e200, -1e200], True),  # overflows and cancels
         ([1e200, 1e200, 1.0], [1e200, -1e200, 1.0], False),
@@ -248,3 +251,9 @@ def test_product_ranks(pair, data, mask):
     v = data.draw(matrices(len(pair[0]), data.draw(st.integers(1, 3))))
     A, V = rational(exactly(*pair, mask)), rational(fractions(v))
     assert product_ranks(*pair, v, mask, P) == (A.rank(), V.rank(), (A * V).rank())
+
+
+def test_product_ranks_keep_the_proportions_of_rows():
+    F, G, v = np.ones((3, 1)), np.array([[1.0], [2.0], [4.0]]), np.array([[2.0], [1.0], [-1.0]])
+    assert product_ranks(F, G, v, "bidirectional", P) == (1, 1, 0)
+    assert product_ranks(F, G, v, "causal", P) == (3, 1, 1)

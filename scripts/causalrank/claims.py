@@ -1,6 +1,7 @@
 """A claim's verdict: a statistic of measured values against the number that was published."""
 
 import numpy as np
+from scipy.special import stdtrit
 
 HOLDS, FAILS, UNDETERMINED = "holds", "fails", "undetermined"
 
@@ -43,21 +44,36 @@ def measure(values: np.ndarray, statistic: str, against: np.ndarray | None = Non
     return float(statistics[statistic](values))
 
 
+def prediction_interval(values: np.ndarray) -> tuple[float, float]:
+    """Where one more normal draw falls with probability 0.95, given draws of shape (n,), n > 1.
+
+    mean +- t_{n-1, 0.975} s sqrt(1 + 1 / n) (Geisser 1993, section 2.1). The range of n draws
+    would be no such interval: one more falls outside with probability 2 / (n + 1).
+    """
+    n = len(values)
+    half = stdtrit(n - 1, 0.975) * values.std(ddof=1) * np.sqrt(1 + 1 / n)
+    return float(values.mean() - half), float(values.mean() + half)
+
+
 def judge(
     measured: float, expected: float, tolerance: float, relation: str, values: np.ndarray
 ) -> str:
     """The verdict.
 
     `equal`, `at_least` and `at_most` compare `measured` with `expected`, with `tolerance` to spare;
-    `within_members` asks whether `expected` lies in the range of `values`, shape (n,), widened by
-    `tolerance`, the half unit of the last published digit.
+    `one_more_member` asks whether `expected` could be one more of `values`, shape (n,): whether it
+    lies in their prediction interval, widened by `tolerance`, the half unit of its last digit.
     """
     if np.isnan(measured):
         return UNDETERMINED
+    if relation == "one_more_member":
+        if len(values) < 2:
+            return UNDETERMINED
+        low, high = prediction_interval(values)
+        return HOLDS if low - tolerance <= expected <= high + tolerance else FAILS
     holds = {
         "equal": abs(measured - expected) <= tolerance,
         "at_least": measured >= expected - tolerance,
         "at_most": measured <= expected + tolerance,
-        "within_members": values.min() - tolerance <= expected <= values.max() + tolerance,
     }
     return HOLDS if holds[relation] else FAILS
