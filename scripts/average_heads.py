@@ -11,9 +11,12 @@ QUANTITIES = ["stable_rank", "effective_rank", "cumulative_at_quarter"]
 
 
 def heads(spectrum: pd.DataFrame, members: pd.DataFrame) -> pd.DataFrame:
-    """`members` says layer, head and window of each (source, member)."""
+    """`members` says layer, head and window of each (source, member).
+
+    Where a window has no value, the mean stays empty.
+    """
     table = spectrum.merge(members, on=["source", "member"], validate="many_to_one")
-    return table.groupby(KEYS, sort=True)[QUANTITIES].mean().reset_index()
+    return table.groupby(KEYS, sort=True)[QUANTITIES].mean(skipna=False).reset_index()
 
 
 def main() -> None:

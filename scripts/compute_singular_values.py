@@ -14,8 +14,8 @@ from whole_files import save_arrays
 def spectra(cell: Cell, max_N: int, max_N_rounded: int) -> dict[str, np.ndarray]:
     """Singular values by precision, each (members, masks, normalizations, N), NaN if not computed.
 
-    In float64 the bidirectional factored matrix is never formed: its singular values come from
-    its factors. A matrix that a precision cannot hold keeps its NaN.
+    In float64 those of a bidirectional factored matrix come from its factors. A matrix that a
+    precision cannot hold keeps its NaN.
     """
     shape = (len(cell.F), len(MASKS), len(NORMALIZATIONS), cell.N)
     sigma = {name: np.full(shape, np.nan) for name in PRECISIONS}
@@ -27,13 +27,14 @@ def spectra(cell: Cell, max_N: int, max_N_rounded: int) -> dict[str, np.ndarray]
         if place[1:] == (0, 0):
             progress(cell, member)
         F, G = cell.F[member], cell.G[member]
-        factors_suffice = mask == "bidirectional" and cell.feature_map != "softmax" and D < cell.N
-        A = matrix(F, G, cell.feature_map, mask, normalization)
-        for name in names:
-            if name == "float64" and factors_suffice:
-                left = F if normalization == "none" else normalized_factor(F, G)
-                sigma[name][place] = factored_singular_values(left, G)
-                continue
+        dense = names
+        if mask == "bidirectional" and cell.feature_map != "softmax" and D < cell.N <= max_N:
+            left = F if normalization == "none" else normalized_factor(F, G)
+            sigma["float64"][place] = factored_singular_values(left, G)
+            dense = [name for name in names if name != "float64"]
+        if dense:
+            A = matrix(F, G, cell.feature_map, mask, normalization)
+        for name in dense:
             Ahat = rounded(A, name)
             if np.isfinite(Ahat).all():
                 sigma[name][place] = singular_values(Ahat)

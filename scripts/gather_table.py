@@ -25,10 +25,13 @@ CELL_PATH = re.compile("/".join(f"{key}~([^/]+)" for key in CELL_KEYS))
 def read_cell(path: Path, table: str, members: int) -> tuple[list[str], list[list[str]]]:
     """The header and rows of a cell's table; ValueError says in which way they are not whole."""
     with path.open(newline="", encoding="utf-8") as file:
-        header, *rows = csv.reader(file)
+        reader = csv.reader(file)
+        header, rows = next(reader, []), list(reader)
     keys = (*MATRIX_KEYS, *ROW_KEYS[table])
     if tuple(header[: len(keys)]) != keys:
         raise ValueError(f"has the columns {', '.join(header)}")
+    if any(len(row) != len(header) for row in rows):
+        raise ValueError("has rows that are longer or shorter than its header")
     match = CELL_PATH.search(path.as_posix())
     label = match.groups() if match else ()
     if any(tuple(row[: len(CELL_KEYS)]) != label for row in rows):
@@ -51,6 +54,9 @@ def _require_every_matrix(rows: list[list[str]], members: int) -> None:
     ):
         if keys:
             raise ValueError(f"{what} matrix {', '.join(min(keys))} and {len(keys) - 1} more")
+    fewest = min(per_matrix, key=per_matrix.get)
+    if per_matrix[fewest] < max(per_matrix.values()):
+        raise ValueError(f"has fewer rows for matrix {', '.join(fewest)} than for others")
 
 
 def main() -> None:

@@ -72,7 +72,8 @@ def rows(cell: Cell, sigma: np.ndarray, max_N_dense: int) -> Iterator[tuple]:
             for normalization in NORMALIZATIONS:
                 if normalization == "row" and np.isfinite(log_det):
                     A = matrix(F, G, cell.feature_map, mask, "none")
-                    log_det = log_det - log_row_sums(A)
+                    sums = log_row_sums(A)  # infinite where a row of doubles underflows
+                    log_det = log_det - sums if np.isfinite(sums) else np.nan
                 verdict = (rank.value, rank.lower, rank.upper, rank.certificate)
                 yield (*cell.key, member, mask, normalization, *verdict, zeros, log_det)
 

@@ -33,7 +33,7 @@ def spectrum_rows(cell: Cell, sigma: np.ndarray) -> Iterator[tuple]:
         if np.isnan(values).any():
             yield (*key, *[None] * len(QUANTITIES), "", None, None)
             continue
-        from_factors = "bidirectional" in key and cell.feature_map != "softmax"
+        from_factors = MASKS[place[1]] == "bidirectional" and cell.feature_map != "softmax"
         method = "qr, gesdd" if from_factors and cell.F.shape[2] < cell.N else "gesdd"
         yield (*key, *astuple(summarize(values)), method, None, None)
 

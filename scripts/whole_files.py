@@ -36,8 +36,8 @@ def whole(path: str | Path) -> Iterator[Path]:
 
 def save_arrays(path: str | Path, **arrays: np.ndarray) -> None:
     """Write an uncompressed .npz; numpy stamps every member with 1980-01-01, so bytes repeat."""
-    with whole(path) as part:
-        np.savez(part, **arrays)
+    with whole(path) as part, part.open("wb") as file:
+        np.savez(file, **arrays)
 
 
 def load_arrays(path: str | Path) -> dict[str, np.ndarray]:

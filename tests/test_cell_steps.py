@@ -192,6 +192,9 @@ def test_decay_table(cell):
         got = [float(row["sigma_relative"]) for row in curve]
         relative = sigma[indices - 1] / sigma[0]
         np.testing.assert_allclose(got, relative, rtol=0, atol=N * N * EPS)
+        got = [float(row["cumulative"]) for row in curve]
+        cumulative = np.cumsum(sigma)[indices - 1] / sigma.sum()
+        np.testing.assert_allclose(got, cumulative, rtol=0, atol=N * N * EPS)
 
 
 def test_bound_table(cell):

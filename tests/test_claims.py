@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from causalrank.claims import judge, measure, ranks, trend
+from causalrank.claims import judge, measure, prediction_interval, ranks, trend
 
 VALUES = np.array([3.0, -7.0, 0.0, 2.0])
 
@@ -69,17 +69,42 @@ def test_trend_is_a_statistic():
         ("at_most", 2.5, 2.0, "holds"),
         ("at_most", -99.0, 2.0, "holds"),
         ("at_most", 2.75, 2.0, "fails"),
-        ("within_members", 0.0, 3.5, "holds"),
-        ("within_members", 0.0, 3.75, "fails"),
-        ("within_members", 0.0, -7.5, "holds"),
-        ("within_members", 0.0, -7.75, "fails"),
     ],
 )
 def test_judge(relation, measured, expected, verdict):
     assert judge(measured, expected, 0.5, relation, VALUES) == verdict
 
 
-@pytest.mark.parametrize("relation", ["equal", "at_least", "at_most", "within_members"])
+@pytest.mark.parametrize("side", [0, 1])
+def test_one_more_member_at_the_edges_of_the_interval(side):
+    edge = prediction_interval(VALUES)[side]
+    outwards = 0.5 * (2 * side - 1)
+    for beyond, verdict in ((0.99, "holds"), (1.01, "fails"), (-1.0, "holds")):
+        expected = edge + beyond * outwards
+        assert judge(-0.5, expected, 0.5, "one_more_member", VALUES) == verdict
+
+
+def test_one_member_has_no_spread():
+    assert judge(1.0, 1.0, 0.5, "one_more_member", np.array([1.0])) == "undetermined"
+
+
+@pytest.mark.parametrize("n", [2, 5, 20])
+def test_prediction_interval_against_scipy(n):
+    x = np.random.default_rng(n).normal(3.0, 2.0, n)
+    spread = stats.sem(x) * np.sqrt(n + 1)
+    expected = stats.t.interval(0.95, n - 1, loc=x.mean(), scale=spread)
+    np.testing.assert_allclose(prediction_interval(x), expected, rtol=1e-9)  # scipy's quantiles
+
+
+@pytest.mark.parametrize("n", [2, 5])
+def test_one_more_draw_falls_into_the_interval_19_times_of_20(n):
+    draws = np.random.default_rng(0).standard_normal((4000, n + 1))
+    bounds = np.array([prediction_interval(x) for x in draws[:, :n]])
+    inside = (bounds[:, 0] <= draws[:, n]) & (draws[:, n] <= bounds[:, 1])
+    assert abs(inside.mean() - 0.95) < 5 * np.sqrt(0.95 * 0.05 / 4000)
+
+
+@pytest.mark.parametrize("relation", ["equal", "at_least", "at_most", "one_more_member"])
 def test_nothing_measured_is_undetermined(relation):
     assert judge(float("nan"), 0.0, 1.0, relation, np.empty(0)) == "undetermined"
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import ROOT
 from safetensors.numpy import load, save
-from test_encoder import EPS, HEADS, HIDDEN, LAYERS, POSITIONS, WORDS, random_weights
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from causalrank.encoder import encode
+from conftest import ROOT
 from encode_text import passages, plain_text, token_window
+from test_encoder import EPS, HEADS, HIDDEN, LAYERS, POSITIONS, WORDS, random_weights
 from whole_files import load_arrays
 
 SCRIPT = ROOT / "scripts" / "encode_text.py"

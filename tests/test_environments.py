@@ -11,7 +11,12 @@ import code_digest
 from conftest import ROOT
 
 ENVIRONMENTS = sorted(path.stem for path in (ROOT / "envs").glob("*.yaml"))
-MODULE_OF = {"python-flint": "flint", "matplotlib-base": "matplotlib", "pyyaml": "yaml"}
+MODULE_OF = {
+    "python-flint": "flint",
+    "matplotlib-base": "matplotlib",
+    "pyyaml": "yaml",
+    "pillow": "PIL",
+}
 FROM_PIP = {"matplotlib-base": "matplotlib"}
 
 

@@ -7,6 +7,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
 from conftest import ROOT
 
 SCRIPT = ROOT / "scripts" / "fetch_wheel.py"

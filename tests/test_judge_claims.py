@@ -58,7 +58,7 @@ def judged(folder: Path, *claims: dict) -> tuple[pd.DataFrame, str]:
         ({"select": {"mask": "causal", "N": [4, 8, 16]}}, 1.0, "fails"),
         ({"select": {"mask": "causal", "N": [4, 8, 16]}, "tolerance": 1}, 1.0, "holds"),
         ({"select": {"N": 5}}, np.nan, "undetermined"),
-        ({"select": {"N": 5}, "relation": "within_members"}, np.nan, "undetermined"),
+        ({"select": {"N": 5}, "relation": "one_more_member"}, np.nan, "undetermined"),
         ({"select": {"N": 2}}, np.nan, "undetermined"),
         ({"table": "absent"}, np.nan, "undetermined"),
         ({"select": {"mask": "causal", "N": 8}, "minus": 7.5}, 0.5, "fails"),

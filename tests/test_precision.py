@@ -59,6 +59,7 @@ def test_float32_is_numpys(x):
         assert same_bits(rounded(np.array([x]), "float32"), np.float64([np.float32(x)]))
 
 
+@pytest.mark.filterwarnings("ignore:overflow")
 @given(st.one_of(doubles, near))
 @example(1 + 2.0**-8)  # tie, to even: 1
 @example(1 + 3 * 2.0**-8)  # tie, to even: 1 + 2^-6

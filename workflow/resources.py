@@ -27,7 +27,8 @@ def matrices_alive(step: str, N: int, limits: Mapping[str, int]) -> float:
 
     A, its rounded copy and LAPACK's copy for singular values; A, the perturbed matrix, U, V and
     the workspace of a full decomposition for the bound; a Python integer of 32 bytes and its
-    place in two lists for each residue of a dense rank.
+    place in two lists for each residue of a dense rank; the matrices that `build_cell` forms where
+    it cannot tell by a bound that they exist.
     """
     if step == "compute_singular_values":
         return 6 if N <= limits["singular_values_N"] else 0
@@ -35,6 +36,8 @@ def matrices_alive(step: str, N: int, limits: Mapping[str, int]) -> float:
         return 14 if N <= limits["bound_N"] else 0
     if step == "measure_rank":
         return 16 if N <= limits["dense_rank_N"] else 4
+    if step == "build_cell":
+        return 4
     return 0
 
 

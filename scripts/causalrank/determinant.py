@@ -8,17 +8,19 @@ from .mixing import scores
 def causal_log_det(F: np.ndarray, G: np.ndarray, zero_diagonal: np.ndarray) -> float:
     """log |det tril(F G^T)| = sum_i log |f_i . g_i|, for factors of shape (N, D).
 
-    `zero_diagonal`, of shape (N,), says which f_i . g_i are exactly zero. Each product is scaled
-    by its factors' largest entries, so none of them underflows as a whole. NaN where a sum
-    cancels to nothing in double precision though it is not zero.
+    `zero_diagonal`, of shape (N,), says which f_i . g_i are exactly zero. Each sum is scaled by a
+    power of two to its largest product, so that it neither underflows nor overflows. NaN where a
+    sum cancels to nothing in double precision though it is not zero.
     """
     if zero_diagonal.any():
         return -np.inf
-    f_scale, g_scale = np.abs(F).max(axis=1), np.abs(G).max(axis=1)
-    dots = np.abs(((F / f_scale[:, None]) * (G / g_scale[:, None])).sum(axis=1))
+    (f, f_exponent), (g, g_exponent) = np.frexp(F), np.frexp(G)
+    products, exponents = f * g, f_exponent + g_exponent
+    largest = np.where(products != 0, exponents, np.iinfo(exponents.dtype).min).max(axis=1)
+    dots = np.abs(np.ldexp(products, exponents - largest[:, None]).sum(axis=1))
     if (dots == 0).any():
         return float("nan")
-    return float((np.log(dots) + np.log(f_scale) + np.log(g_scale)).sum())
+    return float(np.log(dots).sum() + np.log(2) * largest.sum())
 
 
 def dense_log_det(A: np.ndarray, sigma: np.ndarray) -> float:
@@ -40,7 +42,9 @@ def causal_softmax_log_det(q: np.ndarray, k: np.ndarray) -> float:
 def log_row_sums(A: np.ndarray) -> float:
     """The sum of log |row sum|, which row normalization takes from log |det A|; shape (N, N).
 
-    Minus infinity when a row is empty.
+    Minus infinity when a row is empty. Rows are scaled, so that their sums do not overflow.
     """
+    largest = np.abs(A).max(axis=1)
+    sums = (A / np.where(largest > 0, largest, 1.0)[:, None]).sum(axis=1)
     with np.errstate(divide="ignore"):
-        return float(np.log(np.abs(A.sum(axis=1))).sum())
+        return float((np.log(np.abs(sums)) + np.log(largest)).sum())

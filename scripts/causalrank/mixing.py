@@ -1,5 +1,7 @@
 """The mixing matrix A of a head: N x N, what multiplies V."""
 
+from itertools import product
+
 import numpy as np
 
 MASKS = ("bidirectional", "causal")
@@ -10,8 +12,8 @@ def factored(F: np.ndarray, G: np.ndarray, mask: str, normalization: str) -> np.
     """A = F G^T or tril(F G^T), shape (N, N), for factors F and G of shape (N, D).
 
     With `normalization="row"` each row is divided by its sum; a row without any entry stays
-    zero. Raises OverflowError when an entry leaves float64, and ZeroDivisionError when the
-    entries of a row cancel, so that its normalization does not exist.
+    zero. Raises OverflowError when an entry or a row's sum leaves float64, and
+    ZeroDivisionError when the entries of a row cancel, so that its normalization does not exist.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         A = F @ G.T
@@ -23,7 +25,10 @@ def factored(F: np.ndarray, G: np.ndarray, mask: str, normalization: str) -> np.
 
 
 def _divided_by_row_sums(A: np.ndarray) -> np.ndarray:
-    sums = A.sum(axis=1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = A.sum(axis=1)
+    if not np.isfinite(sums).all():
+        raise OverflowError("the sum of a row overflows float64")
     empty = sums == 0.0
     if A[empty].any():
         row = int(np.flatnonzero(empty & A.any(axis=1))[0])
@@ -74,10 +79,10 @@ def matrix(
 
 
 def require_finite(F: np.ndarray, G: np.ndarray, feature_map: str) -> None:
-    """Raise OverflowError when a mixing matrix of F and G, shape (N, D), leaves float64.
+    """Raise what forming one of the mixing matrices of F and G, shape (N, D), would raise.
 
-    A cheap bound on the entries and on their row sums decides most cases; only where it does not
-    are the matrices formed.
+    A cheap bound on the entries and on their row sums decides most cases; only where it does not,
+    or where entries may cancel, are the matrices formed.
     """
     with np.errstate(over="ignore"):
         if feature_map == "softmax":
@@ -85,10 +90,10 @@ def require_finite(F: np.ndarray, G: np.ndarray, feature_map: str) -> None:
             safe = norms[0] * norms[1] / np.sqrt(F.shape[1]) < np.log(np.finfo(float).max)
         else:
             reach = np.abs(F).max(axis=0) @ np.abs(G).max(axis=0)
-            safe = np.isfinite(len(F) * reach)
+            safe = np.isfinite(len(F) * reach) and min(F.min(), G.min()) >= 0
     if not safe:
-        for normalization in NORMALIZATIONS:
-            matrix(F, G, feature_map, "bidirectional", normalization)
+        for mask, normalization in product(MASKS, NORMALIZATIONS):
+            matrix(F, G, feature_map, mask, normalization)
 
 
 def running_sum(F: np.ndarray, G: np.ndarray, v: np.ndarray, epsilon: float = 0.0) -> np.ndarray:

@@ -49,9 +49,11 @@ def zero_diagonal(F: np.ndarray, G: np.ndarray) -> np.ndarray:
     zero = ~overlap.any(axis=1)
     mixed = (overlap & negative).any(axis=1) & (overlap & ~negative).any(axis=1)
     for i in np.flatnonzero(mixed):
-        products = F[i] * G[i]
-        error = 2 * len(products) * (np.finfo(float).eps * np.abs(products).sum() + 5e-324)
-        if abs(products.sum()) <= error:
+        with np.errstate(over="ignore", invalid="ignore"):
+            products = F[i] * G[i]
+            error = 2 * len(products) * (np.finfo(float).eps * np.abs(products).sum() + 5e-324)
+            told = abs(products.sum()) > error
+        if not told:
             pairs = zip(F[i].tolist(), G[i].tolist(), strict=True)
             zero[i] = sum(Fraction(f) * Fraction(g) for f, g in pairs) == 0
     return zero
@@ -88,8 +90,8 @@ def error_probability(N: int, entry_bits: float) -> float:
 def _judged(N: int, lower: int, upper: int, entry_bits: float) -> ExactRank:
     if lower == upper:
         return ExactRank(lower, lower, upper, "bounds meet")
-    error = error_probability(N, entry_bits)
-    return ExactRank(lower, lower, upper, f"modular, error below {error:.0e}")
+    power = math.floor(math.log10(error_probability(N, entry_bits))) + 1
+    return ExactRank(lower, lower, upper, f"modular, error below 1e{power}")
 
 
 def _row_space(rows: list[list[int]], p: int) -> list[list[int]]:

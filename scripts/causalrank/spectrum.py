@@ -55,7 +55,8 @@ def summarize(sigma: np.ndarray) -> Spectrum:
     relative = sigma / largest
     resolved = relative[-1] > N * np.finfo(float).eps
     stable = float(relative @ relative)
-    p = sigma[sigma > 0] / nuclear
+    p = sigma / nuclear
+    p = p[p > 0]
     return Spectrum(
         sigma_max=largest,
         sigma_min=float(sigma[-1]) if resolved else None,

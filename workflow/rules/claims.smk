@@ -4,12 +4,7 @@ rule judge_claims:
         tables=TABLES,
     output:
         table=f"{R}/claims.csv",
-        page=report(
-            f"{R}/claims.md",
-            caption="../report/claims_ledger.rst",
-            category="1. Claims",
-            labels={"claims": "ledger, with selections and links to rows"},
-        ),
+        page=f"{R}/claims.md",
     log:
         f"{R}/logs/judge_claims.log",
     benchmark:

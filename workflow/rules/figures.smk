@@ -1,2 +1,320 @@
-FIGURES = []
-GALLERY = []
+FIGURE_OPTIONS = options(dpi=STUDY["figures"]["dpi"], font_size=STUDY["figures"]["font_size"])
+FIGURES = [
+    f"{R}/figures/{name}.{extension}"
+    for name in (
+        "claims",
+        "rank_against_d",
+        "singular_value_decay",
+        "against_N",
+        *(["depth_by_head"] if MODELS else []),
+        "bound_tightness",
+        "two_token",
+        "running_sum",
+        "rank_one_softmax",
+    )
+    for extension in ("pdf", "svg", "png")
+]
+HEADLINES = ("claims", "rank_against_d", "against_N", *(["depth_by_head"] if MODELS else []))
+PAGES = [f"{R}/pages/{name}.html" for name in ("claims", "summary", "verdicts")]
+GALLERY = [f"{R}/gallery/{name}.png" for name in HEADLINES]
+
+
+rule plot_claims:
+    input:
+        f"{R}/claims.csv",
+    output:
+        pdf=f"{R}/figures/claims.pdf",
+        svg=report(
+            f"{R}/figures/claims.svg",
+            caption="../report/claims.rst",
+            category="1. Claims",
+            labels={"claims": "all, on one page"},
+        ),
+        png=f"{R}/figures/claims.png",
+    log:
+        f"{R}/logs/plot_claims.log",
+    benchmark:
+        f"{R}/benchmarks/plot_claims.tsv"
+    conda:
+        "../../envs/figures.yaml"
+    resources:
+        mem_mb=500,
+    params:
+        code=digest("plot_claims.py", "figures"),
+        options=FIGURE_OPTIONS,
+    shell:
+        "python scripts/plot_claims.py --claims {input} {params.options}"
+        " --output {output} 2> {log}"
+
+
+rule plot_rank_against_d:
+    input:
+        f"{R}/tables/summary.csv",
+    output:
+        pdf=f"{R}/figures/rank_against_d.pdf",
+        svg=report(
+            f"{R}/figures/rank_against_d.svg",
+            caption="../report/rank_against_d.rst",
+            category="2. Rank",
+            labels={"result": "rank against d"},
+        ),
+        png=f"{R}/figures/rank_against_d.png",
+    log:
+        f"{R}/logs/plot_rank_against_d.log",
+    benchmark:
+        f"{R}/benchmarks/plot_rank_against_d.tsv"
+    conda:
+        "../../envs/figures.yaml"
+    resources:
+        mem_mb=500,
+    params:
+        code=digest("plot_rank_against_d.py", "figures"),
+        options=FIGURE_OPTIONS,
+    shell:
+        "python scripts/plot_rank_against_d.py --summary {input} {params.options}"
+        " --output {output} 2> {log}"
+
+
+rule plot_rank_one_softmax:
+    input:
+        f"{R}/tables/rank_one_softmax.csv",
+    output:
+        pdf=f"{R}/figures/rank_one_softmax.pdf",
+        svg=report(
+            f"{R}/figures/rank_one_softmax.svg",
+            caption="../report/rank_one_softmax.rst",
+            category="5. Controls",
+            labels={"result": "softmax of rank-one scores"},
+        ),
+        png=f"{R}/figures/rank_one_softmax.png",
+    log:
+        f"{R}/logs/plot_rank_one_softmax.log",
+    benchmark:
+        f"{R}/benchmarks/plot_rank_one_softmax.tsv"
+    conda:
+        "../../envs/figures.yaml"
+    resources:
+        mem_mb=500,
+    params:
+        code=digest("plot_rank_one_softmax.py", "figures"),
+        options=FIGURE_OPTIONS,
+    shell:
+        "python scripts/plot_rank_one_softmax.py --rank-one-softmax {input} {params.options}"
+        " --output {output} 2> {log}"
+
+
+rule plot_singular_value_decay:
+    input:
+        f"{R}/tables/singular_values.csv",
+    output:
+        pdf=f"{R}/figures/singular_value_decay.pdf",
+        svg=report(
+            f"{R}/figures/singular_value_decay.svg",
+            caption="../report/singular_value_decay.rst",
+            category="3. Spectrum",
+            labels={"result": "singular value decay"},
+        ),
+        png=f"{R}/figures/singular_value_decay.png",
+    log:
+        f"{R}/logs/plot_singular_value_decay.log",
+    benchmark:
+        f"{R}/benchmarks/plot_singular_value_decay.tsv"
+    conda:
+        "../../envs/figures.yaml"
+    resources:
+        mem_mb=500,
+    params:
+        code=digest("plot_singular_value_decay.py", "figures"),
+        options=FIGURE_OPTIONS,
+    shell:
+        "python scripts/plot_singular_value_decay.py --singular-values {input} {params.options}"
+        " --output {output} 2> {log}"
+
+
+rule plot_against_N:
+    input:
+        summary=f"{R}/tables/summary.csv",
+        all_ones=f"{R}/tables/all_ones.csv",
+    output:
+        pdf=f"{R}/figures/against_N.pdf",
+        svg=report(
+            f"{R}/figures/against_N.svg",
+            caption="../report/against_N.rst",
+            category="3. Spectrum",
+            labels={"result": "stable rank and condition number against N"},
+        ),
+        png=f"{R}/figures/against_N.png",
+    log:
+        f"{R}/logs/plot_against_N.log",
+    benchmark:
+        f"{R}/benchmarks/plot_against_N.tsv"
+    conda:
+        "../../envs/figures.yaml"
+    resources:
+        mem_mb=500,
+    params:
+        code=digest("plot_against_N.py", "figures"),
+        options=FIGURE_OPTIONS,
+    shell:
+        "python scripts/plot_against_N.py --summary {input.summary} --all-ones {input.all_ones} {params.options}"
+        " --output {output} 2> {log}"
+
+
+rule plot_depth_by_head:
+    input:
+        f"{R}/tables/heads.csv",
+    output:
+        pdf=f"{R}/figures/depth_by_head.pdf",
+        svg=report(
+            f"{R}/figures/depth_by_head.svg",
+            caption="../report/depth_by_head.rst",
+            category="3. Spectrum",
+            labels={"result": "heads of the model, layer by head"},
+        ),
+        png=f"{R}/figures/depth_by_head.png",
+    log:
+        f"{R}/logs/plot_depth_by_head.log",
+    benchmark:
+        f"{R}/benchmarks/plot_depth_by_head.tsv"
+    conda:
+        "../../envs/figures.yaml"
+    resources:
+        mem_mb=500,
+    params:
+        code=digest("plot_depth_by_head.py", "figures"),
+        options=FIGURE_OPTIONS,
+    shell:
+        "python scripts/plot_depth_by_head.py --heads {input} {params.options}"
+        " --output {output} 2> {log}"
+
+
+rule plot_bound_tightness:
+    input:
+        f"{R}/tables/bound.csv",
+    output:
+        pdf=f"{R}/figures/bound_tightness.pdf",
+        svg=report(
+            f"{R}/figures/bound_tightness.svg",
+            caption="../report/bound_tightness.rst",
+            category="4. Output error",
+            labels={"result": "tightness of the bound"},
+        ),
+        png=f"{R}/figures/bound_tightness.png",
+    log:
+        f"{R}/logs/plot_bound_tightness.log",
+    benchmark:
+        f"{R}/benchmarks/plot_bound_tightness.tsv"
+    conda:
+        "../../envs/figures.yaml"
+    resources:
+        mem_mb=500,
+    params:
+        code=digest("plot_bound_tightness.py", "figures"),
+        options=FIGURE_OPTIONS,
+    shell:
+        "python scripts/plot_bound_tightness.py --bound {input} {params.options}"
+        " --output {output} 2> {log}"
+
+
+rule plot_two_token:
+    input:
+        f"{R}/tables/two_token.csv",
+    output:
+        pdf=f"{R}/figures/two_token.pdf",
+        svg=report(
+            f"{R}/figures/two_token.svg",
+            caption="../report/two_token.rst",
+            category="5. Controls",
+            labels={"result": "the two-token pair"},
+        ),
+        png=f"{R}/figures/two_token.png",
+    log:
+        f"{R}/logs/plot_two_token.log",
+    benchmark:
+        f"{R}/benchmarks/plot_two_token.tsv"
+    conda:
+        "../../envs/figures.yaml"
+    resources:
+        mem_mb=500,
+    params:
+        code=digest("plot_two_token.py", "figures"),
+        options=FIGURE_OPTIONS,
+    shell:
+        "python scripts/plot_two_token.py --two-token {input} {params.options}"
+        " --output {output} 2> {log}"
+
+
+rule plot_running_sum:
+    input:
+        f"{R}/tables/running_sum.csv",
+    output:
+        pdf=f"{R}/figures/running_sum.pdf",
+        svg=report(
+            f"{R}/figures/running_sum.svg",
+            caption="../report/running_sum.rst",
+            category="5. Controls",
+            labels={"result": "running sum and masked matrix"},
+        ),
+        png=f"{R}/figures/running_sum.png",
+    log:
+        f"{R}/logs/plot_running_sum.log",
+    benchmark:
+        f"{R}/benchmarks/plot_running_sum.tsv"
+    conda:
+        "../../envs/figures.yaml"
+    resources:
+        mem_mb=500,
+    params:
+        code=digest("plot_running_sum.py", "figures"),
+        options=FIGURE_OPTIONS,
+    shell:
+        "python scripts/plot_running_sum.py --running-sum {input} {params.options}"
+        " --output {output} 2> {log}"
+
+
+rule copy_to_gallery:
+    input:
+        f"{R}/figures/{{figure}}.png",
+    output:
+        f"{R}/gallery/{{figure}}.png",
+    log:
+        f"{R}/logs/copy_to_gallery/{{figure}}.log",
+    benchmark:
+        f"{R}/benchmarks/copy_to_gallery/{{figure}}.tsv"
+    wildcard_constraints:
+        figure="|".join(HEADLINES),
+    conda:
+        "../../envs/figures.yaml"
+    resources:
+        mem_mb=500,
+    params:
+        code=digest("copy_to_gallery.py", "figures"),
+    shell:
+        "python scripts/copy_to_gallery.py --input {input} --output {output} 2> {log}"
+
+
+# The report shows pages; it only offers a CSV for download.
+rule typeset_page:
+    input:
+        lambda w: f"{R}/claims.csv" if w.page == "claims" else f"{R}/tables/{w.page}.csv",
+    output:
+        report(
+            f"{R}/pages/{{page}}.html",
+            caption="../report/page.rst",
+            category="6. Tables",
+            labels={"table": "{page}"},
+        ),
+    log:
+        f"{R}/logs/typeset_page/{{page}}.log",
+    benchmark:
+        f"{R}/benchmarks/typeset_page/{{page}}.tsv"
+    wildcard_constraints:
+        page="|".join(PAGES),
+    conda:
+        "../../envs/linalg.yaml"
+    resources:
+        mem_mb=500,
+    params:
+        code=digest("typeset_page.py", "linalg"),
+    shell:
+        "python scripts/typeset_page.py --input {input} --output {output} 2> {log}"

@@ -1,0 +1,348 @@
+"""The figures on tiny tables: whole, partial and empty ones."""
+
+import importlib
+import itertools
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from PIL import Image
+
+import figure_style
+from copy_to_gallery import shrunk
+from figure_style import FEATURE_MAPS, MASKS, grid_axis, maps_of, power_of_ten, sheet, widest
+from plot_claims import EXPECTATIONS, Ruler
+from typeset_page import page
+
+ROOT = Path(__file__).resolve().parents[1]
+MAGIC = {"pdf": b"%PDF-", "svg": b"<?xml", "png": b"\x89PNG\r\n\x1a\n"}
+NAN = float("nan")
+LONG = "a statement of some length with $x$ and $ and max_abs_of_everything_there_is " * 2
+
+
+def grid(maps: tuple[str, ...] = ("elu_plus_one", "relu"), **axes: list) -> pd.DataFrame:
+    """Rows for every source, N, d, map, mask and normalization."""
+    axes = {"source": ["gaussian"], "N": [8, 16], "d": [2, 7, 8]} | axes
+    axes |= {"feature_map": list(maps), "mask": list(MASKS), "normalization": ["none", "row"]}
+    return pd.DataFrame(itertools.product(*axes.values()), columns=list(axes))
+
+
+def summary() -> pd.DataFrame:
+    quantities = pd.DataFrame(
+        {"quantity": ["exact_rank", "numerical_rank", "stable_rank", "log10_condition"]}
+    )
+    table = grid().merge(quantities, how="cross")
+    return table.assign(members=3, resolved=3, mean=4.0, min=2.0, max=8.0)
+
+
+def singular_values() -> pd.DataFrame:
+    table = grid().assign(member=0).merge(pd.DataFrame({"index": range(1, 9)}), how="cross")
+    return table.assign(sigma_relative=np.where(table["index"] < 6, 10.0 ** -table["index"], 0.0))
+
+
+def all_ones() -> pd.DataFrame:
+    return pd.DataFrame(
+        {"N": [4, 8, 16], "stable_rank": 1.23, "limit": 1.2337, "condition_number": [5.0, 10, 20]}
+    )
+
+
+def heads() -> pd.DataFrame:
+    table = grid(("relu", "softmax"), source=["a_model"], d=[32])
+    table = table.merge(pd.DataFrame({"layer": range(3)}), how="cross")
+    table = table.merge(pd.DataFrame({"head": range(12)}), how="cross")
+    return table.assign(cumulative_at_quarter=0.5 + 0.1 * table.layer + 0.01 * table["head"])
+
+
+def bound() -> pd.DataFrame:
+    perturbations = [("noise", "1e-06"), ("noise", "0.1"), ("rounding", "float32")]
+    perturbations += [("truncation", "8"), ("truncation", "64")]
+    kinds = pd.DataFrame(perturbations, columns=["approximation", "strength"])
+    table = grid().merge(kinds, how="cross")
+    return table.assign(tightness_max=0.9, tightness_median=0.001 * table.index)
+
+
+def two_token() -> pd.DataFrame:
+    a = np.array([0.0, 1e-8, 0.5, 1.0, 4.0])
+    with np.errstate(divide="ignore"):
+        condition = 1 / np.tanh(a)
+    measured = {"condition_number": condition, "condition_closed_form": condition}
+    response = {"response_opposite": 1 - np.tanh(a) ** 2, "response_equal": 0.0}
+    tanh = {"tanh_a": np.tanh(a), "determinant": np.tanh(a), "saturation": 1 - np.tanh(a) ** 2}
+    return pd.DataFrame({"a": a} | measured | response | tanh)
+
+
+def running_sum() -> pd.DataFrame:
+    columns = {"position": [1, 2, 3], "causal_to_bidirectional": [0.8, 0.1, 0.0]}
+    return pd.DataFrame(
+        columns | {"running_sum_to_masked": [1e-7, 0.0, 1e-8], "rounding_bound": 1e-5}
+    )
+
+
+def rank_one_softmax() -> pd.DataFrame:
+    columns = {"N": [2, 4, 64], "score_rank": 1, "exact_rank": [2, 4, 64]}
+    return pd.DataFrame(
+        columns | {"numerical_rank": [2, 4, 17], "log10_abs_det": [0.06, -1.4, -2819]}
+    )
+
+
+def claims() -> pd.DataFrame:
+    verdicts = ["holds", "fails", "undetermined", "holds"]
+    relations = ["equal", "at_least", "at_most", "one_more_member"]
+    return pd.DataFrame(
+        {
+            "id": ["first", "a-rather-long-name-that-does-not-fit-its-column", "third", "fourth"],
+            "statement": ["Short.", LONG, "At $N$ = 8.", "With_underscores."],
+            "expected": [0.0, 1.2337005501361697, 1e-300, 66.0],
+            "tolerance": [0.0, 1e-6, 0.0, 0.5],
+            "measured": [0.0, -3.4287e-05, NAN, 66.2],
+            "verdict": verdicts,
+            "table": "spectrum",
+            "relation": relations,
+            "statistic": "max_abs of stable_rank - 1.2337005501361697",
+        }
+    )
+
+
+FIGURES: dict[str, dict[str, Callable[[], pd.DataFrame]]] = {
+    "rank_against_d": {"summary": summary},
+    "singular_value_decay": {"singular-values": singular_values},
+    "against_N": {"summary": summary, "all-ones": all_ones},
+    "depth_by_head": {"heads": heads},
+    "two_token": {"two-token": two_token},
+    "bound_tightness": {"bound": bound},
+    "running_sum": {"running-sum": running_sum},
+    "rank_one_softmax": {"rank-one-softmax": rank_one_softmax},
+    "claims": {"claims": claims},
+}
+every_figure = pytest.mark.parametrize("name", FIGURES)
+
+
+def draw(name: str, change: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table) -> Figure:
+    """The figure of `name`'s tables, each changed, laid out as it will be saved."""
+    tables = [change(make()) for make in FIGURES[name].values()]
+    figure = importlib.import_module(f"plot_{name}").draw(*tables, 8.0)
+    FigureCanvasAgg(figure).draw()
+    return figure
+
+
+def write(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
+    """What the step writes, by format, run as Snakemake runs it."""
+    words = [f"plot_{name}.py", "--dpi", "60", "--output"]
+    words += [str(folder / f"{name}.{extension}") for extension in MAGIC]
+    for option, make in FIGURES[name].items():
+        folder.mkdir(exist_ok=True)
+        make().to_csv(folder / f"{option}.csv", index=False)
+        words += [f"--{option}", str(folder / f"{option}.csv")]
+    monkeypatch.setattr(sys, "argv", words)
+    importlib.import_module(f"plot_{name}").main()
+    return {extension: (folder / f"{name}.{extension}").read_bytes() for extension in MAGIC}
+
+
+def texts(figure: Figure) -> list[Text]:
+    return [text for text in figure.findobj(Text) if text.get_visible() and text.get_text()]
+
+
+@every_figure
+def test_three_formats_repeat_their_bytes_whatever_the_users_style(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = write(name, tmp_path / "first", monkeypatch)
+    for extension, magic in MAGIC.items():
+        assert first[extension].startswith(magic)
+    with matplotlib.rc_context({"axes.facecolor": "red", "font.size": 20, "text.usetex": True}):
+        assert write(name, tmp_path / "second", monkeypatch) == first
+    assert not any(b"matplotlib.org" in written for written in first.values())
+
+
+@every_figure
+def test_nothing_leaves_the_sheet(name: str) -> None:
+    figure = draw(name)
+    (left, bottom), (right, top) = figure.get_tightbbox().get_points()
+    width, height = figure.get_size_inches()
+    assert 0 <= left < right <= width
+    assert 0 <= bottom < top <= height
+
+
+@every_figure
+def test_an_empty_table_gives_a_sheet_that_says_so(name: str) -> None:
+    figure = draw(name, lambda table: table.iloc[:0])
+    said = [text.get_text() for text in texts(figure)]
+    assert any(text.startswith(("no ", "0 claims")) for text in said)
+
+
+@every_figure
+def test_tables_without_a_single_value_are_drawn(name: str) -> None:
+    values = {"mean", "min", "max", "sigma_relative", "cumulative_at_quarter", "measured"}
+    values |= {"tightness_max", "tightness_median", "condition_number", "numerical_rank"}
+    values |= {"causal_to_bidirectional", "running_sum_to_masked", "determinant"}
+    draw(name, lambda table: table.assign(**dict.fromkeys(values & set(table), NAN)))
+
+
+@pytest.mark.parametrize("name", ["rank_against_d", "singular_value_decay", "bound_tightness"])
+def test_a_mask_that_is_not_there_leaves_its_panel_with_a_word(name: str) -> None:
+    figure = draw(name, lambda table: table[table["mask"] == "causal"])
+    said = [text.get_text() for text in figure.axes[0].texts]
+    assert any("bidirectional" in text for text in said)
+    assert figure.axes[1].lines
+
+
+def test_points_without_a_number_are_named() -> None:
+    def lost(table: pd.DataFrame) -> pd.DataFrame:
+        if "mean" not in table:
+            return table
+        relu = (table.feature_map == "relu") & (table.N == 16) & (table.d == 8)
+        return table.assign(mean=table["mean"].mask(relu))
+
+    left, right = draw("against_N", lost).axes
+    for axes in (left, right):
+        assert [text.get_text() for text in axes.texts] == ["not computed: relu at N = 16"]
+    exact, *_ = draw("rank_against_d", lost).axes
+    assert [text.get_text() for text in exact.texts] == ["not measured:\nrelu at d = 8"]
+
+
+def test_a_numerical_rank_that_is_not_the_exact_one_is_named() -> None:
+    def misjudged(table: pd.DataFrame) -> pd.DataFrame:
+        point = (table.feature_map == "relu") & (table.d == 7) & (table["mask"] == "causal")
+        point |= (table.feature_map == "elu_plus_one") & (table["mask"] == "causal")
+        return table.assign(min=table["min"].mask(point & (table.quantity == "numerical_rank"), 1))
+
+    notes = [axes.texts[0].get_text() for axes in draw("rank_against_d", misjudged).axes]
+    assert notes == ["", "", "", "not the exact rank:\nelu+1 at every d\nrelu at d = 7"]
+
+
+def test_a_condition_number_that_is_not_resolved_is_drawn_at_the_ceiling() -> None:
+    def lost(table: pd.DataFrame) -> pd.DataFrame:
+        if "mean" not in table:
+            return table
+        relu = (table.feature_map == "relu") & (table.N == 16) & (table.d == 8)
+        return table.assign(mean=table["mean"].mask(relu & (table.quantity == "log10_condition")))
+
+    axes = draw("against_N", lost).axes[1]
+    assert not axes.texts
+    (bold,) = (
+        line
+        for line in axes.lines
+        if line.get_marker() == FEATURE_MAPS["relu"][2]
+        and line.get_linestyle() == "None"
+        and len(line.get_xdata())
+    )
+    assert list(bold.get_xdata()) == [16]
+    assert bold.get_ydata() == pytest.approx(-np.log10(16 * np.finfo(float).eps))
+
+
+def test_exact_zeros_fall_out_of_the_panel_of_singular_values() -> None:
+    axes = draw("singular_value_decay").axes[0]
+    lowest = min(line.get_ydata()[-1] for line in axes.lines if len(line.get_ydata()) == 8)
+    assert 0 < lowest < axes.get_ylim()[0]
+
+
+def test_every_number_of_the_heatmap_is_a_field_of_the_table() -> None:
+    table = heads()
+    fields = {f"{value:.2f}" for value in table.cumulative_at_quarter}
+    shown = {text.get_text() for text in draw("depth_by_head").axes[0].texts}
+    assert shown == fields
+
+
+def test_quantiles_of_tightness_are_fields_of_the_table() -> None:
+    table = bound()
+    markers = [line for line in draw("bound_tightness").axes[0].lines if len(line.get_xdata()) == 1]
+    fields = {*table.tightness_max, *table.tightness_median}
+    assert markers and {float(line.get_xdata()[0]) for line in markers} <= fields
+
+
+def test_every_feature_map_has_a_style_that_differs_without_colour() -> None:
+    schema = yaml.safe_load((ROOT / "workflow/schemas/study.schema.yaml").read_text())
+    assert set(FEATURE_MAPS) == set(schema["$defs"]["feature_map"]["enum"])
+    for place in (2, 3):
+        assert len({str(style[place]) for style in FEATURE_MAPS.values()}) == len(FEATURE_MAPS)
+    sizes = [figure_style.map_style(name)["markersize"] for name in FEATURE_MAPS]
+    assert sizes[0] == max(sizes)
+
+
+def test_widest_prefers_more_values_then_the_larger_number_then_the_first_name() -> None:
+    rows = [("b", 8, 1), ("b", 8, 2), ("a", 8, 1), ("a", 8, 2), ("a", 4, 1), ("a", 4, 2)]
+    table = pd.DataFrame(rows, columns=["source", "N", "d"])
+    assert widest(table, ["source", "N"], "d").index.tolist() == [2, 3]
+    more = pd.DataFrame([("c", 2, d) for d in range(3)], columns=table.columns)
+    chosen = widest(pd.concat([table, more]), ["source", "N"], "d")
+    assert set(chosen.source) == {"c"}
+    assert widest(table.iloc[:0], ["source", "N"], "d").empty
+
+
+def test_a_map_with_few_points_is_no_series() -> None:
+    rows = [("relu", d) for d in (1, 2, 3)] + [("exp", 1), ("exp", 2), ("softmax", 3)]
+    table = pd.DataFrame(rows, columns=["feature_map", "d"])
+    assert maps_of(table, "d") == ["exp", "relu"]
+    assert maps_of(table.iloc[:0], "d") == []
+
+
+def test_labels_of_a_grid_axis_do_not_touch() -> None:
+    _, ((axes,),) = sheet(8.0, 50)
+    grid_axis(axes.xaxis, [1, 2, 4, 7, 8, 16, 16])
+    assert axes.get_xscale() == "log"
+    assert sorted(axes.xaxis.get_majorticklocs()) == [1, 2, 4, 8, 16]
+    assert list(axes.xaxis.get_minorticklocs()) == [7]
+
+
+@pytest.mark.parametrize(("value", "text"), [(1.0, "10⁰"), (1e-16, "10⁻¹⁶"), (1e8, "10⁸")])
+def test_powers_of_ten_are_written_with_superscripts(value: float, text: str) -> None:
+    assert power_of_ten(value) == text
+
+
+def test_lines_of_the_ledger_fit_their_column() -> None:
+    figure, _ = sheet(8.0, 50)
+    ruler = Ruler(figure)
+    font = matplotlib.font_manager.FontProperties(size=7)
+    lines = ruler.lines(LONG + "x" * 200, font, 40.0)
+    assert all(ruler.width_mm(line, font) <= 40.5 for line in lines)
+    assert "".join(lines).replace(" ", "") == (LONG + "x" * 200).replace(" ", "")
+
+
+def test_every_relation_of_a_claim_can_be_written() -> None:
+    schema = yaml.safe_load((ROOT / "workflow/schemas/claims.schema.yaml").read_text())
+    assert set(EXPECTATIONS) == set(schema["items"]["properties"]["relation"]["enum"])
+
+
+def test_verdicts_carry_a_symbol_and_a_word() -> None:
+    said = {text.get_text() for text in texts(draw("claims"))}
+    assert {"✔ holds", "✘ fails", "? undetermined"} <= said
+    assert "no data" in said
+
+
+def test_a_shrunk_figure_is_small_and_keeps_rare_colours(tmp_path: Path) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (600, 2000), dtype=np.uint8)
+    image = Image.fromarray(noise).convert("RGBA")
+    image.paste((0, 114, 178, 255), (0, 0, 40, 40))
+    written = shrunk(image, 500, 60_000)
+    (tmp_path / "small.png").write_bytes(written)
+    with Image.open(tmp_path / "small.png") as small:
+        assert small.size == (500, 150)
+        red, green, blue = small.convert("RGB").getpixel((4, 4))
+    assert len(written) <= 60_000
+    assert blue > green > red
+    assert shrunk(image, 500, 60_000) == written
+
+
+def test_a_page_shows_six_digits_and_keeps_all() -> None:
+    text = page("t<.csv", ["N", "value"], [["512", "1.2337005501361697"], ["", "a < b"]])
+    assert "<title>t&lt;.csv</title>" in text
+    assert '<td class="number">512</td>' in text
+    assert '<td class="number" title="1.2337005501361697">1.2337</td>' in text
+    assert "<td></td><td>a &lt; b</td>" in text
+
+
+@pytest.mark.parametrize("font_size", [4.0, 24.0])
+@every_figure
+@pytest.mark.filterwarnings("ignore:constrained_layout not applied")
+def test_every_font_size_of_the_schema_is_drawn(name: str, font_size: float) -> None:
+    tables = [make() for make in FIGURES[name].values()]
+    figure = importlib.import_module(f"plot_{name}").draw(*tables, font_size)
+    FigureCanvasAgg(figure).draw()
