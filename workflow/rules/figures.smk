@@ -309,7 +309,7 @@ rule typeset_page:
     benchmark:
         f"{R}/benchmarks/typeset_page/{{page}}.tsv"
     wildcard_constraints:
-        page="|".join(PAGES),
+        page="claims|summary|verdicts",
     conda:
         "../../envs/linalg.yaml"
     resources:
