@@ -12,7 +12,6 @@ from figure_style import (
     MASK_TITLES,
     MASKS,
     add_options,
-    grid_axis,
     legend,
     log10_axis,
     map_style,
@@ -36,7 +35,8 @@ def draw_floor(axes: Axes, N: int) -> None:
     axes.axhline(floor, color=GREY, linewidth=0.8)
     axes.annotate(
         "N eps: below is rounding",
-        (1, floor),
+        (0.02, floor),
+        xycoords=("axes fraction", "data"),
         xytext=(2, -3),
         textcoords="offset points",
         va="top",
@@ -54,14 +54,14 @@ def draw(singular_values: pd.DataFrame, font_size: float) -> Figure:
     panels[0, 0].set_ylabel("singular value / largest")
     for axes, mask in zip(panels[0], MASKS, strict=True):
         axes.set_title(MASK_TITLES[mask])
-        axes.set_xlabel("index j; ticks at 1, d and N")
+        axes.set_xlabel("index j; ticks at d and N")
         panel = table[table["mask"] == mask]
         if panel.empty:
             say(axes, f"no singular values of unnormalized {mask} matrices")
             continue
         log10_axis(axes.yaxis, range(-20, 1, 4))
         N, d = int(panel.N.iloc[0]), int(panel.d.iloc[0])
-        grid_axis(axes.xaxis, [1, d, N])
+        axes.set_xticks(sorted({min(d, N), N}))
         axes.set_ylim(SMALLEST, 3)
         draw_floor(axes, N)
         for name in maps:

@@ -190,7 +190,8 @@ def test_decay_indices(N):
     indices = decay_indices(N)
     assert indices[0] == 1 and indices[-1] == N
     assert (np.diff(indices) > 0).all()
-    assert len(indices) <= 64
+    assert len(indices) <= 128
+    assert (indices == N + 1 - indices[::-1]).all()
     # Neighbours are at most one geometric step, or one, apart.
     step = N ** (1 / max(1, min(N, 64) - 1))
     assert (indices[1:] <= np.maximum(indices[:-1] + 1, (indices[:-1] + 0.5) * step + 0.5)).all()

@@ -84,5 +84,6 @@ def numpy_tolerance(N: int, epsilon: float) -> float | None:
 
 
 def decay_indices(N: int) -> np.ndarray:
-    """At most 64 indices from 1 to N, both included, evenly spaced on a logarithmic axis."""
-    return np.unique(np.rint(np.geomspace(1, N, min(N, 64))).astype(int))
+    """At most 128 indices from 1 to N, dense at both ends: there singular values fall steeply."""
+    from_the_first = np.rint(np.geomspace(1, N, min(N, 64))).astype(int)
+    return np.union1d(from_the_first, N + 1 - from_the_first)
