@@ -108,7 +108,12 @@ def test_truncations_err_by_the_next_singular_value():
     sigma = np.append(np.linalg.svd(A, compute_uv=False), [0.0, 0.0])
     ranks = [0, 1, 4, 7, 8]
     for r, A_hat in zip(ranks, truncations(A, ranks), strict=True):
-        # The SVD and the product are backward stable: N^2 eps sigma_1.
-        tolerance = 49 * EPS * sigma[0]
-        assert np.linalg.norm(A - A_hat, 2) == pytest.approx(sigma[r], abs=tolerance)
-        assert np.count_nonzero(np.linalg.svd(A_hat, compute_uv=False) > tolerance) == min(r, 7)
+        # Products are backward stable: N^2 eps sigma_1. No matrix of rank r is nearer than the next
+        # singular value, and the square of the distance exceeds its square by 2 r N eps sigma_1^2.
+        rounding = 49 * EPS * sigma[0]
+        distance = np.linalg.norm(A - A_hat, 2)
+        assert distance >= sigma[r] - rounding
+        best = np.sqrt((sigma[r:] ** 2).sum())
+        excess = 2 * r * 7 * EPS * sigma[0] ** 2 if r < 7 else 0.0
+        assert np.linalg.norm(A - A_hat) <= np.sqrt(best**2 + excess) + rounding
+        assert np.count_nonzero(np.linalg.svd(A_hat, compute_uv=False) > rounding) == min(r, 7)

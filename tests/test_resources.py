@@ -1,0 +1,53 @@
+"""Declared memory is an upper estimate of what a step really takes, and not a wild one."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import resources
+from conftest import ROOT
+
+N, D = 1024, 4
+LIMITS = {"singular_values_N": N, "rounded_N": N, "dense_rank_N": N, "bound_N": N}
+CELL = f"--source g --N {N} --d {D}"
+COMMANDS = {
+    "draw_ensemble": f"{CELL} --members 1 --scale 1 --output source.npz",
+    "build_cell": f"{CELL} --feature-map softmax --input source.npz --output factors.npz",
+    "compute_singular_values": f"--max-N {N} --max-N-rounded {N} --input factors.npz"
+    " --output sigma.npz",
+    "measure_rank": f"--max-N-dense {N} --input factors.npz --singular-values sigma.npz"
+    " --output rank.csv",
+    "measure_spectrum": "--input factors.npz --singular-values sigma.npz --spectrum s.csv"
+    " --numerical-rank n.csv --decay d.csv",
+    "check_bound": f"--max-N {N} --noise 0.1 --ranks 1 8 --input factors.npz --output bound.csv",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("cell")
+
+
+@pytest.mark.parametrize("step", COMMANDS)
+def test_memory(folder, step):
+    """The steps run in order, each on the files of those before it."""
+    command = [sys.executable, str(ROOT / "scripts" / f"{step}.py"), *COMMANDS[step].split()]
+    process = subprocess.Popen(command, cwd=folder)
+    _, status, usage = os.wait4(process.pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    measured_mb = usage.ru_maxrss / 1024
+    declared_mb = resources.memory_mb(step, N, D, 1, LIMITS)
+    assert declared_mb / 4 < measured_mb < declared_mb
+
+
+def test_memory_grows_with_the_cell_and_falls_with_the_limits():
+    step = "compute_singular_values"
+    small = resources.memory_mb(step, N, D, 1, LIMITS)
+    assert resources.memory_mb(step, 2 * N, D, 1, LIMITS | {"singular_values_N": 2 * N}) > 2 * small
+    assert resources.memory_mb(step, N, D, 1, LIMITS | {"singular_values_N": 0}) < small
+
+
+def test_time_grows_with_the_cube():
+    assert resources.seconds(4096, 5) == pytest.approx(8 * resources.seconds(2048, 5), rel=0.1)
