@@ -27,11 +27,12 @@ HEADER = (
 
 
 def approximations(
-    A: np.ndarray, noise: list[float], ranks: list[int], seed: np.random.SeedSequence
+    A: np.ndarray, noise: list[float], ranks: list[int], key: tuple
 ) -> Iterator[tuple[str, object, np.ndarray]]:
     """Every perturbation of A: its name, its strength, and the perturbed matrix."""
-    generator = np.random.Generator(np.random.PCG64(seed))
     for strength in noise:
+        seed = seed_of("noise", *key, repr(strength))
+        generator = np.random.Generator(np.random.PCG64(seed))
         yield "noise", strength, noisy(A, strength, generator)
     for precision in ("float32", "bfloat16"):
         yield "rounding", precision, rounded(A, precision)
@@ -50,8 +51,7 @@ def rows(cell: Cell, max_N: int, noise: list[float], ranks: list[int]) -> Iterat
         if (mask, normalization) == ("bidirectional", "none"):
             progress(cell, member)
         A = matrix(cell.F[member], cell.G[member], cell.feature_map, mask, normalization)
-        seed = seed_of("noise", *key)
-        for approximation, strength, A_hat in approximations(A, noise, ranks, seed):
+        for approximation, strength, A_hat in approximations(A, noise, ranks, key):
             if not np.isfinite(A_hat).all():
                 yield (*key, approximation, strength, *blank[2:])
                 continue

@@ -4,7 +4,7 @@ import argparse
 
 import numpy as np
 
-from causalrank.mixing import MASKS, NORMALIZATIONS, matrix, normalized_factor
+from causalrank.mixing import MASKS, NORMALIZATIONS, matrix, normalized_factors
 from causalrank.precision import PRECISIONS, rounded
 from causalrank.spectrum import factored_singular_values, singular_values
 from cell_files import Cell, load_cell, progress
@@ -29,8 +29,8 @@ def spectra(cell: Cell, max_N: int, max_N_rounded: int) -> dict[str, np.ndarray]
         F, G = cell.F[member], cell.G[member]
         dense = names
         if mask == "bidirectional" and cell.feature_map != "softmax" and D < cell.N <= max_N:
-            left = F if normalization == "none" else normalized_factor(F, G)
-            sigma["float64"][place] = factored_singular_values(left, G)
+            factors = (F, G) if normalization == "none" else normalized_factors(F, G)
+            sigma["float64"][place] = factored_singular_values(*factors)
             dense = [name for name in names if name != "float64"]
         if dense:
             A = matrix(F, G, cell.feature_map, mask, normalization)

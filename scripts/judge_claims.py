@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from causalrank.claims import judge, measure
+from causalrank.claims import judge, measure, prediction_interval
 from whole_files import fail, whole
 
 COLUMNS = [
@@ -23,6 +23,8 @@ COLUMNS = [
     "selection",
     "relation",
     "statistic",
+    "low",
+    "high",
     "rows",
     "lines",
 ]
@@ -55,6 +57,9 @@ def ledger(claims: list[dict], tables: dict[str, pd.DataFrame]) -> Iterator[dict
             rows[claim["against"]].to_numpy(float) if "against" in claim and len(rows) else None
         )
         measured = measure(values, claim["statistic"], against)
+        low, high = np.nan, np.nan
+        if claim["relation"] == "one_more_member" and len(values) > 1:
+            low, high = prediction_interval(values)
         verdict = judge(measured, claim["expected"], claim["tolerance"], claim["relation"], values)
         selection = "; ".join(
             f"{column} = {'|'.join(map(str, wanted)) if isinstance(wanted, list) else wanted}"
@@ -68,6 +73,8 @@ def ledger(claims: list[dict], tables: dict[str, pd.DataFrame]) -> Iterator[dict
             "statistic": f"{claim['statistic']} of {claim['column']}"
             + (f" - {claim['minus']}" if "minus" in claim else "")
             + (f" against {claim['against']}" if "against" in claim else ""),
+            "low": low,
+            "high": high,
             "rows": len(rows),
             "lines": line_ranges(rows),
         }
@@ -82,12 +89,13 @@ def markdown(table: pd.DataFrame) -> str:
         first_line = str(row.lines).split(",")[0].replace("-", "-L")
         link = f"[{row.table}.csv, {row.rows} rows](tables/{row.table}.csv#L{first_line})"
         rows = link if row.rows else f"no row of {row.table}.csv"
+        interval = "" if np.isnan(row.low) else f", interval {row.low:.6g} to {row.high:.6g}"
         lines.append(
             f"## {row.verdict}: {row.id}\n\n{row.statement}\n\n"
             f"- origin: {row.origin}\n"
             f"- measured: {measured} ({row.statistic})\n"
             f"- expected: {row.relation.replace('_', ' ')} {row.expected:.6g}, "
-            f"tolerance {row.tolerance:.3g}\n"
+            f"tolerance {row.tolerance:.3g}{interval}\n"
             f"- rows: {rows}, where {row.selection or 'all'}\n"
         )
     return "\n".join(lines)
@@ -106,6 +114,8 @@ def main() -> None:
         table = pd.DataFrame(ledger(claims, tables), columns=COLUMNS)
     except KeyError as error:
         fail(f"{args.claims}: no column {error} in the table that a claim names")
+    except ValueError as error:
+        fail(f"{args.claims}: a claim measures a column that is no number: {error}")
     with whole(args.output) as part:
         table.to_csv(part, index=False)
     with whole(args.markdown) as part:

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -36,17 +37,22 @@ HEADER = (
 
 
 def exact_rank(cell: Cell, member: int, mask: str, max_N_dense: int) -> ExactRank:
-    """The rank of a member under a mask: row normalization does not change it."""
+    """The rank of a member under a mask: row normalization does not change it.
+
+    exp makes softmax no rational matrix. Causally it is triangular with a positive diagonal, over
+    the reals; bidirectionally what can be ranked is the matrix of rounded exponentials.
+    """
     seed = seed_of("prime", *cell.key, member)
     p = random_prime(np.random.Generator(np.random.PCG64(seed)))
     F, G = cell.F[member], cell.G[member]
     if cell.feature_map != "softmax":
         return (causal_rank if mask == "causal" else bidirectional_rank)(F, G, p)
     if mask == "causal":
-        return ExactRank(cell.N, cell.N, cell.N, "triangular")
+        return ExactRank(cell.N, cell.N, cell.N, "triangular (real exp)")
     if max_N_dense < cell.N:
         return ExactRank(None, None, cell.N, "")
-    return dense_rank(matrix(F, G, "softmax", mask, "none"), p)
+    rank = dense_rank(matrix(F, G, "softmax", mask, "none"), p)
+    return replace(rank, certificate=f"{rank.certificate} (rounded exp)")
 
 
 def log_abs_det(cell: Cell, member: int, mask: str, rank: ExactRank, sigma: np.ndarray) -> float:

@@ -1,4 +1,4 @@
-"""Measure rank(A V) against min(rank A, rank V), exactly, for values V of known rank."""
+"""Measure rank(A V) against min(rank A, rank V), modulo a prime, for V of known rank."""
 
 import argparse
 from collections.abc import Iterator

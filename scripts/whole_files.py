@@ -18,10 +18,13 @@ def whole(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path beside `path`; rename it to `path` when the block succeeds.
 
     The name is unique, so two writers of one file cannot mix their bytes: the last rename wins.
+    A killed writer leaves its `.part.*`, which the next run removes.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.stem}.", suffix=path.suffix, dir=path.parent)
+    handle, name = tempfile.mkstemp(
+        prefix=f".part.{path.stem}.", suffix=path.suffix, dir=path.parent
+    )
     os.close(handle)
     try:
         yield Path(name)

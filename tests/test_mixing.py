@@ -15,7 +15,7 @@ from causalrank.mixing import (
     NORMALIZATIONS,
     factored,
     matrix,
-    normalized_factor,
+    normalized_factors,
     require_finite,
     running_sum,
     scores,
@@ -98,12 +98,19 @@ def test_a_quotient_that_overflows():
 
 
 @pytest.mark.parametrize("name", POSITIVE)
-def test_normalized_factor_makes_the_normalized_matrix(name):
+def test_normalized_factors_make_the_normalized_matrix(name):
     N, D = 30, 4
     F, G = map(FEATURE_MAPS[name], draw(N, D)[:2])
     # Positive sums of at most N D terms on both sides.
     expected = factored(F, G, "bidirectional", "row")
-    np.testing.assert_allclose(normalized_factor(F, G) @ G.T, expected, rtol=2 * gamma(N + 2 * D))
+    left, right = normalized_factors(F, G)
+    np.testing.assert_allclose(left @ right.T, expected, rtol=2 * gamma(N + 2 * D + 2))
+
+
+def test_normalized_factors_of_tiny_rows():
+    F, G = np.full((4, 1), 1.0), np.full((4, 1), np.exp(-720.0))
+    left, right = normalized_factors(F, G)
+    np.testing.assert_array_equal(left @ right.T, np.full((4, 4), 0.25))
 
 
 @masks

@@ -59,10 +59,7 @@ def test_a_killed_run_is_resumed_by_the_same_command(smoke_repository, repositor
     repository.snakemake("--cores", "2", "--configfile", SMOKE)
     again = [path for path, time_ns in done.items() if path.stat().st_mtime_ns != time_ns]
     assert len(again) <= 2, "only what was at work when the run was killed may run again"
-    resumed = repository.outputs("results/smoke")
-    whole = smoke_repository.outputs("results/smoke")
-    leftovers = {name for name in resumed if name.split("/")[-1].startswith(".")}
-    assert {k: v for k, v in resumed.items() if k not in leftovers} == whole
+    assert repository.outputs("results/smoke") == smoke_repository.outputs("results/smoke")
 
 
 def test_a_poisoned_cell_costs_only_itself(repository):
@@ -91,7 +88,7 @@ def test_a_cell_that_does_not_fit_is_refused_with_the_number(repository):
         "limits: {memory_mb: 500}\n",
     )
     text = repository.snakemake("--cores", "1", "--configfile", study, expect=1).stdout
-    assert re.search(r"N = 4096, d = 2 needs \d+ MB in compute_singular_values, .* 500 MB", text)
+    assert re.search(r"N = 4096, d = 2 needs \d+ MB in \w+, and there are 500 MB", text)
     assert not (repository.folder / "results" / "large").exists()
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from causalrank.mixing import factored, normalized_factor
+from causalrank.mixing import factored, normalized_factors
 from causalrank.spectrum import (
     decay_indices,
     factored_singular_values,
@@ -66,15 +66,15 @@ def test_singular_values_are_invariant(A, random, log_scale):
 @pytest.mark.parametrize(("N", "D"), [(2, 1), (6, 2), (9, 8), (60, 5)])
 def test_factored_singular_values(N, D, normalization):
     F, G = np.random.default_rng(N).uniform(0, 1, (2, N, D)) ** 4
-    left = F if normalization == "none" else normalized_factor(F, G)
-    got = factored_singular_values(left, G)
+    left, right = (F, G) if normalization == "none" else normalized_factors(F, G)
+    got = factored_singular_values(left, right)
     # Householder QR and the products are backward stable: N D eps of the factors' norms.
-    atol = 2 * N * D * EPS * np.linalg.norm(left) * np.linalg.norm(G)
+    atol = 2 * N * D * EPS * np.linalg.norm(left) * np.linalg.norm(right)
     dense = singular_values(factored(F, G, "bidirectional", normalization))
     np.testing.assert_allclose(got, dense, rtol=0, atol=atol)
     assert (got[D:] == 0).all() and len(got) == N
     if N < 10:
-        A = mpmath.matrix(left.tolist()) * mpmath.matrix(G.tolist()).T
+        A = mpmath.matrix(left.tolist()) * mpmath.matrix(right.tolist()).T
         expected = [float(s) for s in mpmath.svd_r(A, compute_uv=False)]
         np.testing.assert_allclose(got, expected, rtol=0, atol=atol)
 

@@ -113,6 +113,13 @@ BAD = {
     "negative scale": ("members: 2", "members: 2, scale: -1", ["sources.gaussian.scale", "-1"]),
     "results outside": ("sources:", "results: ../up\nsources:", ["results", "../up"]),
     "bad sha256": ("a" * 64 + ", folder", "abc, folder", ["sources.minilm.weights.sha256"]),
+    "N is 512.0": ("N: 16", "N: 16.0", ["cells[1].N: 16.0", "'integer'"]),
+    "infinite scale": ("members: 2", "members: 2, scale: .inf", ["gaussian.scale", "finite"]),
+    "newline in a path": ("sources:", 'results: "out\\n"\nsources:', ["results", "does not match"]),
+    "source called null": ("gaussian:", '"null":', ["null", "missing value"]),
+    "list as a key": ("sources:", "[1, 2]: 3\nsources:", ["cannot be a key"]),
+    "number as a key": ("sources:", "7: 3\nsources:", ["the key 7 is no word"]),
+    "no kind": ("{kind: gaussian, members: 2}", "{members: 2}", ["'kind' is missing"]),
     "not a mapping": (GOOD, "[1, 2]", ["a study is a mapping"]),
     "not YAML": (GOOD, "a: [1,", ["not valid YAML"]),
 }

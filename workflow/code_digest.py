@@ -5,6 +5,8 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
+import yaml
+
 
 @cache
 def parsed(path: Path) -> ast.Module:
@@ -61,8 +63,8 @@ def import_closure(script: Path) -> tuple[Path, ...]:
 
 @cache
 def code_digest(script: Path, environment: Path) -> str:
-    """SHA-256 over the syntax trees of `script`'s import closure and the environment's bytes."""
-    digest = hashlib.sha256(environment.read_bytes())
+    """SHA-256 over the syntax trees of `script`'s import closure and the environment's content."""
+    digest = hashlib.sha256(repr(yaml.safe_load(environment.read_text())).encode())
     for path in import_closure(script):
         digest.update(path.relative_to(script.parent).as_posix().encode())
         digest.update(ast.dump(parsed(path)).encode())

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 
 STEPS = (
     "draw_ensemble",
@@ -18,8 +19,12 @@ GESDD_NANOSECONDS = 0.6
 
 
 def machine_memory_mb() -> int:
-    """The machine's physical memory."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+    """The machine's physical memory, or what its control group leaves us of it."""
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+    try:
+        return min(physical, int(Path("/sys/fs/cgroup/memory.max").read_text()) // 2**20)
+    except (OSError, ValueError):
+        return physical
 
 
 def matrices_alive(step: str, N: int, limits: Mapping[str, int]) -> float:

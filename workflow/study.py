@@ -6,7 +6,9 @@ before the first job and before any earlier result is touched.
 
 import difflib
 import itertools
-from collections.abc import Mapping
+import math
+import re
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,6 +46,11 @@ class _UniqueKeyLoader(yaml.SafeLoader):
             if key_node.tag == "tag:yaml.org,2002:merge":
                 continue
             key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, Hashable):
+                raise StudyError(
+                    f"{key_node.start_mark.name}, line {key_node.start_mark.line + 1}: "
+                    f"{key!r} cannot be a key; write a word"
+                )
             if key in seen:
                 raise StudyError(
                     f"{key_node.start_mark.name}, line {key_node.start_mark.line + 1}: "
@@ -96,12 +103,42 @@ def read_schema(name: str) -> dict[str, Any]:
     return yaml.safe_load((DIRECTORY / "schemas" / f"{name}.schema.yaml").read_text())
 
 
+def _matches(validator, pattern: str, instance: Any, schema: dict) -> Iterator:
+    """Like jsonschema's own, but `$` does not overlook a final newline."""
+    if isinstance(instance, str) and not re.fullmatch(pattern, instance):
+        yield jsonschema.ValidationError(f"{instance!r} does not match {pattern!r}")
+
+
+StrictValidator = jsonschema.validators.extend(
+    jsonschema.Draft202012Validator,
+    validators={"pattern": _matches},
+    type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine(
+        "integer", lambda _, value: type(value) is int
+    ),
+)
+"""JSON counts 512.0 as an integer; as the name of a folder it is another N."""
+
+
 def validate(document: Any, schema: str, origin: str) -> None:
     """Raise StudyError for the likeliest violation of a schema, its key path and the remedy."""
-    validator = jsonschema.Draft202012Validator(read_schema(schema))
+    _require_plain(document, (), origin)
+    validator = StrictValidator(read_schema(schema))
     error = jsonschema.exceptions.best_match(validator.iter_errors(document))
     if error is not None:
         raise StudyError(f"{origin}: {_explain(error)}")
+
+
+def _require_plain(node: Any, path: tuple, origin: str) -> None:
+    """Refuse what YAML allows and no key of ours takes: infinities, keys that are no words."""
+    if isinstance(node, float) and not math.isfinite(node):
+        raise StudyError(f"{origin}: {key_path(path)}: {node} is not allowed; a finite number is")
+    children = node.items() if isinstance(node, dict) else ()
+    for key, child in children:
+        if not isinstance(key, str):
+            raise StudyError(f"{origin}: {key_path(path)}: the key {key!r} is no word; quote it")
+        _require_plain(child, (*path, key), origin)
+    for index, child in enumerate(node if isinstance(node, list) else ()):
+        _require_plain(child, (*path, index), origin)
 
 
 def _explain(error: jsonschema.ValidationError) -> str:

@@ -4,21 +4,24 @@ import numpy as np
 
 from .mixing import scores
 
+EPSILON = np.finfo(float).eps
+
 
 def causal_log_det(F: np.ndarray, G: np.ndarray, zero_diagonal: np.ndarray) -> float:
     """log |det tril(F G^T)| = sum_i log |f_i . g_i|, for factors of shape (N, D).
 
     `zero_diagonal`, of shape (N,), says which f_i . g_i are exactly zero. Each sum is scaled by a
     power of two to its largest product, so that it neither underflows nor overflows. NaN where a
-    sum cancels to nothing in double precision though it is not zero.
+    sum cancels so far that its rounding error, D eps times the sum of moduli, exceeds a millionth.
     """
     if zero_diagonal.any():
         return -np.inf
     (f, f_exponent), (g, g_exponent) = np.frexp(F), np.frexp(G)
     products, exponents = f * g, f_exponent + g_exponent
     largest = np.where(products != 0, exponents, np.iinfo(exponents.dtype).min).max(axis=1)
-    dots = np.abs(np.ldexp(products, exponents - largest[:, None]).sum(axis=1))
-    if (dots == 0).any():
+    terms = np.ldexp(products, exponents - largest[:, None])
+    dots, errors = np.abs(terms.sum(axis=1)), F.shape[1] * EPSILON * np.abs(terms).sum(axis=1)
+    if (errors > 1e-6 * dots).any():
         return float("nan")
     return float(np.log(dots).sum() + np.log(2) * largest.sum())
 
@@ -29,7 +32,7 @@ def dense_log_det(A: np.ndarray, sigma: np.ndarray) -> float:
     NaN where sigma_min is below N eps sigma_max, since the determinant of such a matrix is made
     of rounding errors, and where the singular values are not known.
     """
-    if not sigma[-1] > len(A) * np.finfo(float).eps * sigma[0]:
+    if not sigma[-1] > len(A) * EPSILON * sigma[0]:
         return float("nan")
     return float(np.linalg.slogdet(A)[1])
 

@@ -40,10 +40,18 @@ def _divided_by_row_sums(A: np.ndarray) -> np.ndarray:
     return A
 
 
-def normalized_factor(F: np.ndarray, G: np.ndarray) -> np.ndarray:
-    """The left factor, shape (N, D), of the row-normalized F G^T: f_i / sum_j f_i . g_j."""
+def normalized_factors(F: np.ndarray, G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Factors, shape (N, D) each, of the row-normalized F G^T: f_i / sum_j f_i . g_j, and g_j.
+
+    Rows of F and all of G are scaled to entries of at most one, which the division undoes, so
+    that the sums neither overflow nor underflow.
+    """
+    f_scale = np.abs(F).max(axis=1, keepdims=True)
+    g_scale = np.abs(G).max()
+    F = F / np.where(f_scale == 0.0, 1.0, f_scale)
+    G = G / (g_scale if g_scale else 1.0)
     sums = F @ G.sum(axis=0)
-    return F / np.where(sums == 0.0, 1.0, sums)[:, None]
+    return F / np.where(sums == 0.0, 1.0, sums)[:, None], G
 
 
 def scores(q: np.ndarray, k: np.ndarray) -> np.ndarray:

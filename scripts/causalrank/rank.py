@@ -142,7 +142,9 @@ def structural_rank(F: np.ndarray, G: np.ndarray) -> int:
 
 
 def kernel_recursion(f_rows: list[list[int]], g_rows: list[list[int]], p: int) -> int:
-    """The rank of tril(F G^T) modulo p, from rows of F and G modulo p, in O(N D^2).
+    """The rank of tril(F G^T) modulo p, from rows of F and G modulo p.
+
+    Costs O(N D^2), and O(D^3) more for every row whose f_i . g_i is zero.
 
     x is in the kernel when f_i . s_i = 0 for every i, where s_i = s_{i-1} + g_i x_i and s_0 = 0.
     Let W be the span of the s_{i-1} of all x that satisfy the first i - 1 equations. The next

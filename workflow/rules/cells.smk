@@ -112,8 +112,8 @@ rule check_bound:
     params:
         code=digest("check_bound.py", "linalg"),
         max_N=options(max_N=STUDY["limits"]["bound_N"]),
-        noise=options(noise=STUDY["perturbations"]["noise"]),
-        ranks=options(ranks=STUDY["perturbations"]["rank"]),
+        noise=options(noise=sorted(map(float, STUDY["perturbations"]["noise"]))),
+        ranks=options(ranks=sorted(STUDY["perturbations"]["rank"])),
     shell:
         "python scripts/check_bound.py {params.max_N} {params.noise} {params.ranks}"
         " --input {input} --output {output} 2> {log}"

@@ -1,13 +1,13 @@
 import os
 import re
-import shlex
 
 import code_digest
 import resources
 import study as studies
 
-# Jobs of steps without a deployed environment run with the driver's Python.
-shell.prefix(f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH; ")
+# Jobs of steps without a deployed environment run with the driver's Python; activating an
+# environment puts its own before.
+os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
 
 STEPS = Path(workflow.basedir).parent / "scripts"
 ENVIRONMENTS = Path(workflow.basedir).parent / "envs"
@@ -34,12 +34,14 @@ def check_user_files(study, grid):
             import read_user_file
 
             path = Path(source["path"])
-            shape = read_user_file.inspect(path)
+            shape = read_user_file.inspect(path, study["limits"].get("memory_mb"))
             for cell in (cell for cell in grid if cell.source == name):
                 read_user_file.check(path, cell.N, cell.d)
             if workflow.is_main_process:
                 read_user_file.require_finite(path)
             source["members"] = shape.members
+            floats = shape.members * shape.N * (2 * shape.d + (shape.d_v or 0))
+            source["megabytes"] = 8 * floats // 2**20
             source["digest"] = read_user_file.digest(path)
 
 
@@ -98,9 +100,9 @@ def memory_of(step):
 
     def megabytes(wildcards):
         N, d = int(wildcards.N), int(wildcards.d)
-        return resources.memory_mb(
-            step, N, d, members(STUDY["sources"][wildcards.source]), STUDY["limits"]
-        )
+        source = STUDY["sources"][wildcards.source]
+        cell = resources.memory_mb(step, N, d, members(source), STUDY["limits"])
+        return cell + (source.get("megabytes", 0) if step == "build_cell" else 0)
 
     return megabytes
 

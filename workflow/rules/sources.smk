@@ -14,7 +14,7 @@ rule draw_ensemble:
         code=digest("draw_ensemble.py", "linalg"),
         options=lambda w: options(
             members=members(STUDY["sources"][w.source]),
-            scale=STUDY["sources"][w.source].get("scale", 1.0),
+            scale=float(STUDY["sources"][w.source].get("scale", 1.0)),
         ),
     shell:
         "python scripts/draw_ensemble.py --source {wildcards.source} --N {wildcards.N}"
@@ -82,7 +82,7 @@ rule read_user_file:
     conda:
         "../../envs/linalg.yaml"
     resources:
-        mem_mb=2000,
+        mem_mb=lambda w: resources.INTERPRETER_MB + 2 * STUDY["sources"][w.source]["megabytes"],
     params:
         code=digest("read_user_file.py", "linalg"),
         content=lambda w: STUDY["sources"][w.source]["digest"],
