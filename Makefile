@@ -23,7 +23,7 @@ smoke:
 	$(MAKE) results STUDY=config/smoke.yaml
 
 test: .venv/test.stamp
-	$(BIN)/python -m pytest -ra --durations=15
+	$(BIN)/python -m pytest -n auto --dist loadfile -ra --durations=15
 
 benchmark: .venv/run.stamp
 	$(BIN)/python tests/benchmark_job_cost.py
