@@ -9,15 +9,17 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
   $$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2> /dev/null \
   && { echo $$p; break; }; done)
 BIN := .venv/bin
-# The study's own results folder.
-RESULTS = $(shell $(BIN)/python -c 'import sys, yaml; \
-  print(yaml.safe_load(open(sys.argv[1])).get("results", "results"))' $(STUDY))
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
+SNAKEMAKE := $(BIN)/python -m snakemake
+export STUDY
 
 .PHONY: results smoke test lint benchmark requirements
 
 results: .venv/run.stamp
-	$(BIN)/snakemake --cores $(CORES) --configfile $(STUDY)
-	$(BIN)/snakemake --configfile $(STUDY) --report "$(RESULTS)/report.html"
+	@test -f "$$STUDY" || { echo "error: STUDY=$$STUDY: there is no such file"; exit 1; }
+	$(SNAKEMAKE) --cores $(CORES) --configfile "$$STUDY"
+	$(SNAKEMAKE) --configfile "$$STUDY" --report "$$($(BIN)/python -c 'import os, yaml; \
+	  print(yaml.safe_load(open(os.environ["STUDY"])).get("results", "results"))')/report.html"
 
 smoke:
 	$(MAKE) results STUDY=config/smoke.yaml
@@ -29,20 +31,20 @@ benchmark: .venv/run.stamp
 	$(BIN)/python tests/benchmark_job_cost.py
 
 lint: .venv/test.stamp
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
 	$(BIN)/snakefmt --check workflow
-	$(BIN)/snakemake --lint
+	$(SNAKEMAKE) --lint
 
 .venv/run.stamp: envs/requirements.txt
 	@test -n "$(PYTHON)" || { echo "error: no Python 3.11 to 3.13 found; name one: make PYTHON=..."; exit 1; }
 	@echo "setting up .venv: about two minutes"
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@$(INSTALL) -r $< || { echo "error: pip could not install $<; is its index reachable?"; exit 1; }
 	@touch $@
 
 .venv/test.stamp: envs/requirements-dev.txt .venv/run.stamp
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@$(INSTALL) -r $< || { echo "error: pip could not install $<; is its index reachable?"; exit 1; }
 	@touch $@
 
 # Pin again: needs uv on PATH.

@@ -24,6 +24,8 @@ CELL_PATH = re.compile("/".join(f"{key}~([^/]+)" for key in CELL_KEYS))
 
 def read_cell(path: Path, table: str, members: int) -> tuple[list[str], list[list[str]]]:
     """The header and rows of a cell's table; ValueError says in which way they are not whole."""
+    if not path.read_bytes().endswith(b"\n"):
+        raise ValueError("is cut short")
     with path.open(newline="", encoding="utf-8") as file:
         reader = csv.reader(file)
         header, rows = next(reader, []), list(reader)

@@ -69,7 +69,7 @@ def inspect(path: str | Path, memory_mb: float | None = None) -> Shape:
     for name, array in arrays.items():
         if array.dtype not in ITEMSIZE:
             raise ValueError(
-                f"{path}: {name} has type {array.dtype}; save it as float32 "
+                f"{path}: {name} has type {array.dtype}; save it as float64 "
                 "(float16, float64 and, in .safetensors, bfloat16 are read too)"
             )
         if len(array.shape) not in (2, 3) or min(array.shape) < 1:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -44,9 +45,14 @@ def save_arrays(path: str | Path, **arrays: np.ndarray) -> None:
 
 
 def load_arrays(path: str | Path) -> dict[str, np.ndarray]:
-    """Read an .npz without unpickling."""
-    with np.load(path, allow_pickle=False) as archive:
-        return {name: archive[name] for name in archive.files}
+    """Read an .npz without unpickling; a missing or damaged file ends the step."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except FileNotFoundError:
+        fail(f"{path}: there is no such file")
+    except (OSError, ValueError, EOFError, BadZipFile) as error:
+        fail(f"{path}: damaged ({error}); delete the file and run again")
 
 
 def _field(value: object) -> object:

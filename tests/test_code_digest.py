@@ -56,15 +56,15 @@ def test_closure_is_what_python_loads(script):
 def copy(tmp_path):
     """A copy of scripts/ in which files may be edited, with a fresh cache."""
     shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
-    for function in (code_digest.parsed, code_digest.import_closure, code_digest.code_digest):
+    for function in (code_digest.parsed, code_digest.imports, code_digest.fingerprint):
         function.cache_clear()
     yield tmp_path / "scripts"
-    for function in (code_digest.parsed, code_digest.import_closure, code_digest.code_digest):
+    for function in (code_digest.parsed, code_digest.imports, code_digest.fingerprint):
         function.cache_clear()
 
 
 def digests(scripts: Path) -> dict[str, str]:
-    for function in (code_digest.parsed, code_digest.import_closure, code_digest.code_digest):
+    for function in (code_digest.parsed, code_digest.imports, code_digest.fingerprint):
         function.cache_clear()
     environment = ROOT / "envs" / "linalg.yaml"
     return {name: code_digest.code_digest(scripts / name, environment) for name in STEPS}

@@ -234,7 +234,7 @@ def test_not_a_float(heads, dtype):
     q = np.ones((6, 2), dtype)
     write(heads, q=q, k=q)
     message = error(user.inspect, heads)
-    assert "q has type" in message and "save it as float32" in message
+    assert "q has type" in message and "save it as float64" in message
 
 
 @pytest.mark.parametrize("dtype", ["longdouble", "V2", "U4", "f4,f4"])
@@ -248,7 +248,7 @@ def test_float8_asks_to_convert(tmp_path, dtype):
     entry = {"dtype": dtype, "shape": [2, 2], "data_offsets": [0, 4]}
     header = {"q": entry, "k": entry}
     path = write_safetensors_raw(tmp_path / "heads.safetensors", header, bytes(4))
-    assert f"q has type {dtype}; save it as float32" in error(user.inspect, path)
+    assert f"q has type {dtype}; save it as float64" in error(user.inspect, path)
 
 
 class Payload:

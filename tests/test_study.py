@@ -115,7 +115,7 @@ BAD = {
     "bad sha256": ("a" * 64 + ", folder", "abc, folder", ["sources.minilm.weights.sha256"]),
     "N is 512.0": ("N: 16", "N: 16.0", ["cells[1].N: 16.0", "'integer'"]),
     "infinite scale": ("members: 2", "members: 2, scale: .inf", ["gaussian.scale", "finite"]),
-    "newline in a path": ("sources:", 'results: "out\\n"\nsources:', ["results", "does not match"]),
+    "newline in a path": ("sources:", 'results: "out\\n"\nsources:', ["results", "is not allowed"]),
     "source called null": ("gaussian:", '"null":', ["null", "missing value"]),
     "list as a key": ("sources:", "[1, 2]: 3\nsources:", ["cannot be a key"]),
     "number as a key": ("sources:", "7: 3\nsources:", ["the key 7 is no word"]),

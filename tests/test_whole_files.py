@@ -123,15 +123,28 @@ def test_arrays_are_written_under_the_name_that_was_asked_for(tmp_path):
     np.testing.assert_array_equal(load_arrays(tmp_path / "factors")["q"], [1, 1])
 
 
-def test_pickles_are_refused(tmp_path):
+def test_pickles_are_refused(tmp_path, capsys):
     class Trap:
         def __reduce__(self):
             return (tmp_path / "sprung").mkdir, ()
 
     np.savez(tmp_path / "a.npz", q=np.array([Trap()], dtype=object))
-    with pytest.raises(ValueError, match="allow_pickle=False"):
+    with pytest.raises(SystemExit):
         load_arrays(tmp_path / "a.npz")
+    assert "allow_pickle=False" in capsys.readouterr().err
     assert not (tmp_path / "sprung").exists()
+
+
+def test_a_damaged_or_missing_file_ends_the_step_with_its_name(tmp_path, capsys):
+    path = tmp_path / "a.npz"
+    save_arrays(path, x=np.arange(100.0))
+    path.write_bytes(path.read_bytes()[:300])
+    for remedy in ("delete the file and run again", "there is no such file"):
+        with pytest.raises(SystemExit):
+            load_arrays(path)
+        message = capsys.readouterr().err
+        assert str(path) in message and remedy in message
+        path.unlink(missing_ok=True)
 
 
 def test_fields_of_a_table(tmp_path):

@@ -42,30 +42,40 @@ def _imported(tree: ast.Module, package: str) -> set[str]:
 
 
 @cache
-def import_closure(script: Path) -> tuple[Path, ...]:
-    """The files beside `script` that it imports, directly or not, and itself, sorted."""
-    root = script.parent
-    closure, pending = set(), [script]
-    while pending:
-        path = pending.pop()
-        if path in closure:
-            continue
-        closure.add(path)
-        package = ".".join(path.relative_to(root).parent.parts)
-        for name in _imported(parsed(path), package):
-            parts = name.split(".")
-            for depth in range(1, len(parts) + 1):
-                stem = root.joinpath(*parts[:depth])
-                candidates = (stem.with_suffix(".py"), stem / "__init__.py")
-                pending.extend(candidate for candidate in candidates if candidate.is_file())
-    return tuple(sorted(closure))
+def imports(path: Path, root: Path) -> tuple[Path, ...]:
+    """The files below `root` that `path` may import itself."""
+    package = ".".join(path.relative_to(root).parent.parts)
+    found = set()
+    for name in _imported(parsed(path), package):
+        parts = name.split(".")
+        for depth in range(1, len(parts) + 1):
+            stem = root.joinpath(*parts[:depth])
+            candidates = (stem.with_suffix(".py"), stem / "__init__.py")
+            found.update(candidate for candidate in candidates if candidate.is_file())
+    return tuple(sorted(found))
 
 
 @cache
+def fingerprint(path: Path) -> bytes:
+    """SHA-256 of a file's syntax tree."""
+    return hashlib.sha256(ast.dump(parsed(path)).encode()).digest()
+
+
+def import_closure(script: Path) -> tuple[Path, ...]:
+    """The files beside `script` that it imports, directly or not, and itself, sorted."""
+    closure, pending = set(), [script]
+    while pending:
+        path = pending.pop()
+        if path not in closure:
+            closure.add(path)
+            pending += imports(path, script.parent)
+    return tuple(sorted(closure))
+
+
 def code_digest(script: Path, environment: Path) -> str:
     """SHA-256 over the syntax trees of `script`'s import closure and the environment's content."""
     digest = hashlib.sha256(repr(yaml.safe_load(environment.read_text())).encode())
     for path in import_closure(script):
         digest.update(path.relative_to(script.parent).as_posix().encode())
-        digest.update(ast.dump(parsed(path)).encode())
+        digest.update(fingerprint(path))
     return digest.hexdigest()

@@ -12,7 +12,7 @@ STEPS = (
     "measure_spectrum",
     "check_bound",
 )
-INTERPRETER_MB = 150
+INTERPRETER_MB = 100
 BYTES = 8
 GESDD_NANOSECONDS = 0.6
 """Per N^3, for singular values alone, measured at N = 4096 on one core with a second one busy."""

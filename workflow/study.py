@@ -162,7 +162,19 @@ def _explain(error: jsonschema.ValidationError) -> str:
         alone_or_list = int(isinstance(error.instance, list))
         return _explain(next(e for e in error.context if e.schema_path[0] == alone_or_list))
     description = error.schema.get("description")
+    if error.validator == "pattern" and description:
+        return f"{where}: {error.instance!r} is not allowed; allowed: {description}"
+    if error.validator == "type" and isinstance(error.instance, str) and _is_number(error.instance):
+        return f"{where}: {error.message}: YAML reads it as a word; write it as 1.0e-6"
     return f"{where}: {error.message}" + (f" ({description})" if description else "")
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
 
 
 def _nearest(word: str, allowed: list[str]) -> str:

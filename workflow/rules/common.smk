@@ -7,7 +7,7 @@ import study as studies
 
 # Jobs of steps without a deployed environment run with the driver's Python; activating an
 # environment puts its own before.
-os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+os.environ |= {"PATH": os.pathsep.join([str(Path(sys.executable).parent), *os.get_exec_path()])}
 
 STEPS = Path(workflow.basedir).parent / "scripts"
 ENVIRONMENTS = Path(workflow.basedir).parent / "envs"
@@ -15,6 +15,9 @@ ENVIRONMENTS = Path(workflow.basedir).parent / "envs"
 
 def read_study():
     """The study of the command line, or the default one: never a mixture of both."""
+    if not Path("workflow/Snakefile").exists():
+        root = Path(workflow.basedir).parent
+        sys.exit(f"error: run snakemake in {root}, or with --directory {root}")
     files = [Path(os.path.relpath(path)) for path in workflow.overwrite_configfiles]
     try:
         study = studies.load(files or [Path("config/config.yaml")], workflow.config_settings.config)
@@ -22,7 +25,7 @@ def read_study():
         check_user_files(study, grid)
         check_memory(study, grid)
         return study, grid, studies.load_claims(Path(study["claims"]))
-    except (studies.StudyError, ValueError) as error:
+    except studies.StudyError as error:
         sys.exit(f"error in the study: {error}")
 
 
@@ -34,11 +37,14 @@ def check_user_files(study, grid):
             import read_user_file
 
             path = Path(source["path"])
-            shape = read_user_file.inspect(path, study["limits"].get("memory_mb"))
-            for cell in (cell for cell in grid if cell.source == name):
-                read_user_file.check(path, cell.N, cell.d)
-            if workflow.is_main_process:
-                read_user_file.require_finite(path)
+            try:
+                shape = read_user_file.inspect(path, study["limits"].get("memory_mb"))
+                for cell in (cell for cell in grid if cell.source == name):
+                    read_user_file.check(path, cell.N, cell.d)
+                if workflow.is_main_process:
+                    read_user_file.require_finite(path)
+            except ValueError as error:
+                raise studies.StudyError(f"sources.{name}.path: {error}") from None
             source["members"] = shape.members
             floats = shape.members * shape.N * (2 * shape.d + (shape.d_v or 0))
             source["megabytes"] = 8 * floats // 2**20
@@ -65,7 +71,8 @@ def check_memory(study, grid):
                 raise studies.StudyError(
                     f"cells: source {cell.source}, N = {cell.N}, d = {cell.d} needs {needed} MB"
                     f" in {step}, and there are {available} MB; take a smaller N or fewer"
-                    " members, or lower limits (rounded_N, bound_N, ...) so that the step skips it"
+                    " members, lower limits (rounded_N, bound_N, ...)"
+                    " so that the step skips it, or raise limits.memory_mb"
                 )
 
 
