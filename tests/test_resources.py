@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -30,20 +31,18 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 """  # a small process between: a child's peak counts what it was forked from
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("cell")
-
-
-@pytest.mark.parametrize("step", COMMANDS)
-def test_memory(folder, step):
-    """The steps run in order, each on the files of those before it."""
+def peak_mb(step: str, folder: Path) -> float:
     command = [sys.executable, str(ROOT / "scripts" / f"{step}.py"), *COMMANDS[step].split()]
     measuring = [sys.executable, "-c", MEASURING, *command]
     run = subprocess.run(measuring, cwd=folder, capture_output=True, text=True, check=True)
-    measured_mb = int(run.stdout) / 1024
-    declared_mb = resources.memory_mb(step, N, D, 1, LIMITS)
-    assert declared_mb / 6 < measured_mb < declared_mb
+    return int(run.stdout) / 1024
+
+
+def test_memory(tmp_path):
+    """The steps run in order, each on the files of those before it."""
+    for step in COMMANDS:
+        declared_mb = resources.memory_mb(step, N, D, 1, LIMITS)
+        assert declared_mb / 6 < peak_mb(step, tmp_path) < declared_mb, step
 
 
 def test_memory_grows_with_the_cell_and_falls_with_the_limits():
