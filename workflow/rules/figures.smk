@@ -19,6 +19,7 @@ PAGES = [f"{R}/pages/{name}.html" for name in ("claims", "summary", "verdicts")]
 GALLERY = [f"{R}/gallery/{name}.png" for name in HEADLINES]
 
 
+# A figure costs more in imports than in drawing: on a cluster, all of them go in one submission.
 rule plot_claims:
     input:
         f"{R}/claims.csv",
@@ -35,6 +36,8 @@ rule plot_claims:
         f"{R}/logs/plot_claims.log",
     benchmark:
         f"{R}/benchmarks/plot_claims.tsv"
+    group:
+        "figures"
     conda:
         "../../envs/figures.yaml"
     resources:
@@ -63,6 +66,8 @@ rule plot_rank_against_d:
         f"{R}/logs/plot_rank_against_d.log",
     benchmark:
         f"{R}/benchmarks/plot_rank_against_d.tsv"
+    group:
+        "figures"
     conda:
         "../../envs/figures.yaml"
     resources:
@@ -91,6 +96,8 @@ rule plot_rank_one_softmax:
         f"{R}/logs/plot_rank_one_softmax.log",
     benchmark:
         f"{R}/benchmarks/plot_rank_one_softmax.tsv"
+    group:
+        "figures"
     conda:
         "../../envs/figures.yaml"
     resources:
@@ -119,6 +126,8 @@ rule plot_singular_value_decay:
         f"{R}/logs/plot_singular_value_decay.log",
     benchmark:
         f"{R}/benchmarks/plot_singular_value_decay.tsv"
+    group:
+        "figures"
     conda:
         "../../envs/figures.yaml"
     resources:
@@ -148,6 +157,8 @@ rule plot_against_N:
         f"{R}/logs/plot_against_N.log",
     benchmark:
         f"{R}/benchmarks/plot_against_N.tsv"
+    group:
+        "figures"
     conda:
         "../../envs/figures.yaml"
     resources:
@@ -176,6 +187,8 @@ rule plot_depth_by_head:
         f"{R}/logs/plot_depth_by_head.log",
     benchmark:
         f"{R}/benchmarks/plot_depth_by_head.tsv"
+    group:
+        "figures"
     conda:
         "../../envs/figures.yaml"
     resources:
@@ -204,6 +217,8 @@ rule plot_bound_tightness:
         f"{R}/logs/plot_bound_tightness.log",
     benchmark:
         f"{R}/benchmarks/plot_bound_tightness.tsv"
+    group:
+        "figures"
     conda:
         "../../envs/figures.yaml"
     resources:
@@ -232,6 +247,8 @@ rule plot_two_token:
         f"{R}/logs/plot_two_token.log",
     benchmark:
         f"{R}/benchmarks/plot_two_token.tsv"
+    group:
+        "figures"
     conda:
         "../../envs/figures.yaml"
     resources:
@@ -260,6 +277,8 @@ rule plot_running_sum:
         f"{R}/logs/plot_running_sum.log",
     benchmark:
         f"{R}/benchmarks/plot_running_sum.tsv"
+    group:
+        "figures"
     conda:
         "../../envs/figures.yaml"
     resources:
