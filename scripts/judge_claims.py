@@ -4,6 +4,8 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
+import no_garbage_collection  # noqa: F401
+
 import numpy as np
 import pandas as pd
 import yaml

@@ -4,6 +4,8 @@ import argparse
 from functools import cache
 from itertools import accumulate, pairwise
 
+import no_garbage_collection  # noqa: F401
+
 import pandas as pd
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure

@@ -2,6 +2,8 @@
 
 import argparse
 
+import no_garbage_collection  # noqa: F401
+
 import pandas as pd
 from matplotlib.figure import Figure
 

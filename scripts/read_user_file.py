@@ -27,13 +27,18 @@ if TYPE_CHECKING:
     import numpy as np
 
 ARRAYS = ("q", "k", "v")
-ITEMSIZE = {"float16": 2, "float32": 4, "float64": 8, "bfloat16": 2}
 SAFETENSORS = {  # dtype in the header: its name here, how numpy reads the bytes
     "F16": ("float16", "<f2"),
     "F32": ("float32", "<f4"),
     "F64": ("float64", "<f8"),
-    "BF16": ("bfloat16", "<u2"),  # numpy has no bfloat16: see _blocks
+    "BF16": ("bfloat16", "<u2"),  # numpy has none of these three: see _decode
+    "F8_E4M3": ("float8_e4m3fn", "u1"),
+    "F8_E5M2": ("float8_e5m2", "u1"),
 }
+LONG = ("float96", "float128")  # numpy's long double, by its size in bits
+ITEMSIZE = {name: int(code[-1]) for name, code in SAFETENSORS.values()} | dict(
+    zip(LONG, (12, 16), strict=True)
+)
 NPY_HEADER = 1 << 14  # bytes: numpy's own limit of a header is 10000 characters
 SAFETENSORS_HEADER = 1 << 24  # bytes
 BLOCK = 1 << 20  # numbers decoded at a time
@@ -70,7 +75,7 @@ def inspect(path: str | Path, memory_mb: float | None = None) -> Shape:
         if array.dtype not in ITEMSIZE:
             raise ValueError(
                 f"{path}: {name} has type {array.dtype}; save it as float64 "
-                "(float16, float64 and, in .safetensors, bfloat16 are read too)"
+                "(any other float of numpy's is read too, or of a .safetensors' down to float8)"
             )
         if len(array.shape) not in (2, 3) or min(array.shape) < 1:
             width = "d_v" if name == "v" else "d"
@@ -144,7 +149,10 @@ def require_finite(path: str | Path) -> None:
 
 
 def read(path: str | Path, memory_mb: float | None = None) -> "dict[str, np.ndarray]":
-    """Read q, k (members, N, d) and, if it is there, v (members, N, d_v), as float64: exact."""
+    """Read q, k (members, N, d) and, if it is there, v (members, N, d_v), as float64.
+
+    Exact, except that a long double is rounded to the nearest.
+    """
     import numpy as np
 
     inspect(path, memory_mb)
@@ -266,10 +274,29 @@ def _blocks(path: str | Path, name: str, array: Stored) -> "Iterator[tuple[int, 
             raw = stream.read(wanted)
             if len(raw) < wanted:
                 raise ValueError(f"{name} is cut short; write the file again")
-            values = np.frombuffer(raw, array.code)
-            if array.dtype == "bfloat16":  # the upper half of a float32, so this is exact
-                values = (values.astype(np.uint32) << 16).view(np.float32)
-            yield start, values
+            yield start, _decode(np.frombuffer(raw, array.code), array.dtype)
+
+
+def _decode(stored: "np.ndarray", dtype: str) -> "np.ndarray":
+    """Stored numbers, shape (n,), as floats of a type that a float64 holds.
+
+    float8 as in Micikevicius et al. (2022), "FP8 formats for deep learning", table 1.
+    """
+    import numpy as np
+
+    if dtype == "bfloat16":  # the upper half of a float32
+        return (stored.astype(np.uint32) << 16).view(np.float32)
+    if dtype == "float8_e5m2":  # the upper half of a float16
+        return (stored.astype(np.uint16) << 8).view(np.float16)
+    if dtype == "float8_e4m3fn":  # bias 7, no infinity, one NaN of each sign
+        exponent, fraction = (stored >> 3 & 15).astype(int), (stored & 7).astype(float)
+        size = np.ldexp(fraction + 8 * (exponent > 0), np.maximum(exponent, 1) - 10)
+        size[stored & 127 == 127] = np.nan
+        return np.where(stored >> 7, -size, size)
+    if dtype in LONG:
+        with np.errstate(over="ignore"):  # an infinity is refused where it stands
+            return stored.astype(np.float64)
+    return stored
 
 
 def main() -> None:

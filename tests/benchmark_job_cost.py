@@ -14,6 +14,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 ROUNDS = 5
+CLAIM = """
+- {id: c, origin: o, statement: s, expected: 1, tolerance: 0, table: two_token, select: {},
+   column: a, statistic: mean, relation: one_more_member}
+"""
 CELL = "--source g --N 8 --d 2"
 STEPS = {
     "bare interpreter": "-c pass",
@@ -26,6 +30,8 @@ STEPS = {
     " --numerical-rank numerical_rank.csv --decay decay.csv",
     "check_bound": "--max-N 8 --noise 0.1 --ranks 1 --input factors.npz --output bound.csv",
     "two_token": "--output two_token.csv",
+    "plot_two_token, without drawing": "-c import+plot_two_token",
+    "judge_claims": "--claims claims.yaml --tables two_token.csv --output l.csv --markdown l.md",
     "all_ones": "--output all_ones.csv",
     "list_left_cells": "--output left.csv",
 }
@@ -40,20 +46,21 @@ def seconds(name: str, folder: Path) -> float:
         cwd=folder,
         check=True,
         stderr=subprocess.DEVNULL,
-        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT / "scripts")},
     )
     return time.perf_counter() - start
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "claims.yaml").write_text(CLAIM, encoding="utf-8")
         rounds = [{name: seconds(name, Path(folder)) for name in STEPS} for _ in range(ROUNDS)]
     bare = statistics.median(turn["bare interpreter"] for turn in rounds)
-    print(f"{'step':26}{'median':>9}{'smallest':>10}{'of bare':>9}")
+    print(f"{'step':34}{'median':>9}{'smallest':>10}{'of bare':>9}")
     for name in STEPS:
         times = [turn[name] for turn in rounds]
         median = statistics.median(times)
-        print(f"{name:26}{median:8.2f}s{min(times):9.2f}s{median / bare:8.1f}x")
+        print(f"{name:34}{median:8.2f}s{min(times):9.2f}s{median / bare:8.1f}x")
 
 
 if __name__ == "__main__":
