@@ -27,7 +27,7 @@ smoke:
 test: .venv/test.stamp
 	$(BIN)/python -m pytest -n auto --dist loadfile -ra --durations=15
 
-benchmark: .venv/run.stamp
+benchmark: .venv/test.stamp
 	$(BIN)/python tests/benchmark_job_cost.py
 
 lint: .venv/test.stamp
@@ -43,12 +43,12 @@ lint: .venv/test.stamp
 	@$(INSTALL) -r $< || { echo "error: pip could not install $<; is its index reachable?"; exit 1; }
 	@touch $@
 
-.venv/test.stamp: envs/requirements-dev.txt .venv/run.stamp
-	@$(INSTALL) -r $< || { echo "error: pip could not install $<; is its index reachable?"; exit 1; }
+.venv/test.stamp: envs/requirements-dev.txt envs/wheels.txt .venv/run.stamp
+	@$(INSTALL) -r envs/wheels.txt -r $< || { echo "error: pip could not install $<; is its index reachable?"; exit 1; }
 	@touch $@
 
 # Pin again: needs uv on PATH.
 requirements:
-	cd envs && for name in requirements requirements-dev; do \
+	cd envs && for name in requirements wheels requirements-dev; do \
 	  uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	    --no-annotate --no-header $$name.in -o $$name.txt; done

@@ -9,6 +9,7 @@ from pathlib import Path
 from whole_files import whole
 
 LONG = 40  # characters, from which a field gets room
+SHORT = 8  # characters, below which a number stays as it is written: it may be a version
 PAGE = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -33,13 +34,13 @@ td {{ border-bottom: 1px solid #ccc; }}
 
 
 def cell(field: str) -> str:
-    """A field; a fraction with six digits, and all of them in its tooltip."""
+    """A field; of a long fraction six digits, and all of them in its tooltip."""
     try:
         number = float(field)
     except ValueError:
         kind = ' class="text"' if len(field) > LONG else ""
         return f"<td{kind}>{escape(field)}</td>"
-    text = field if field.lstrip("-").isdigit() else f"{number:.6g}"
+    text = field if field.lstrip("-").isdigit() or len(field) < SHORT else f"{number:.6g}"
     tooltip = f' title="{escape(field)}"' if text != field else ""
     return f'<td class="number"{tooltip}>{text}</td>'
 

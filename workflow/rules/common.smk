@@ -1,16 +1,19 @@
 import os
 import re
 
+import yaml
+
 import code_digest
 import resources
 import study as studies
-
-# Jobs of steps without a deployed environment run with the driver's Python; activating an
-# environment puts its own before.
-os.environ |= {"PATH": os.pathsep.join([str(Path(sys.executable).parent), *os.get_exec_path()])}
+from snakemake_interface_executor_plugins.settings import DeploymentMethod
 
 STEPS = Path(workflow.basedir).parent / "scripts"
 ENVIRONMENTS = Path(workflow.basedir).parent / "envs"
+
+sys.path.insert(0, str(ENVIRONMENTS / "deployment"))
+import explicit
+import situation
 
 
 def read_study():
@@ -76,7 +79,49 @@ def check_memory(study, grid):
                 )
 
 
+def enter_situation():
+    """Choose whence environments come; where none is deployed, jobs run with the driver's Python."""
+    if not DEPLOYED:
+        driver = str(Path(sys.executable).parent)
+        os.environ |= {"PATH": os.pathsep.join([driver, *os.get_exec_path()])}
+        return "driver"
+    try:
+        name, line = situation.enter(os.environ)
+    except ValueError as error:
+        sys.exit(f"error: {error}")
+    if line and workflow.is_main_process:
+        print(line, file=sys.stderr)
+    return name
+
+
+def check_environments():
+    """Stop unless what is installed is what is pinned: Snakemake only warns when a pin file fails."""
+    wrong = []
+    for env in workflow.dag.conda_envs.values():
+        if env.pin_file:
+            pins = env.pin_file.get_path_or_uri(secret_free=True)
+            found = explicit.installed(env.address)
+            different = explicit.differences(explicit.read(pins), found)
+            if different:
+                Path(f"{env.address}.env_setup_done").unlink(missing_ok=True)
+                wrong.append(f"{os.path.relpath(pins)}: {'; '.join(different[:3])}")
+    if wrong:
+        sys.exit(
+            f"error: an environment is not what its pin file says, {wrong[0]}; run again, and"
+            " it is made anew"
+        )
+
+
+def exact_pins(environment):
+    """The packages that an environment asks for by version, as NAME=VERSION."""
+    content = yaml.safe_load((ENVIRONMENTS / f"{environment}.yaml").read_text(encoding="utf-8"))
+    return [spec for spec in content["dependencies"] if re.fullmatch(r"[\w-]+=[\w.]+", spec)]
+
+
 STUDY, GRID, CLAIMS = read_study()
+DEPLOYED = DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method
+PACKAGES_FROM = enter_situation()
+ENVIRONMENT_NAMES = sorted(path.stem for path in ENVIRONMENTS.glob("*.yaml"))
 R = STUDY["results"]
 CELL = f"{R}/cells/source~{{source}}/N~{{N}}/d~{{d}}/feature_map~{{feature_map}}"
 

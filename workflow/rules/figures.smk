@@ -15,7 +15,7 @@ FIGURES = [
     for extension in ("pdf", "svg", "png")
 ]
 HEADLINES = ("claims", "rank_against_d", "against_N", *(["depth_by_head"] if MODELS else []))
-PAGES = [f"{R}/pages/{name}.html" for name in ("claims", "summary", "verdicts")]
+PAGES = [f"{R}/pages/{name}.html" for name in ("claims", "summary", "verdicts", "packages")]
 GALLERY = [f"{R}/gallery/{name}.png" for name in HEADLINES]
 
 
@@ -328,7 +328,7 @@ rule typeset_page:
     benchmark:
         f"{R}/benchmarks/typeset_page/{{page}}.tsv"
     wildcard_constraints:
-        page="claims|summary|verdicts",
+        page="claims|summary|verdicts|packages",
     conda:
         "../../envs/linalg.yaml"
     resources:

@@ -1,0 +1,299 @@
+"""A local conda channel of packages made from wheels, for where only pip's index can be reached.
+
+Every wheel of envs/wheels.txt, checked by pip against its hash there, becomes a conda package of
+the same version, and the Python that runs this becomes the package `python`: links to it, and the
+pyvenv.cfg that makes it look for its packages beside them (PEP 405). Then each envs/NAME.yaml is
+solved against the channel, and envs/NAME.wheels.pin.txt lists the outcome, with hashes.
+
+A package's build string comes from all that its archive is made of, so a changed wheel, or another
+Python, makes a new package, and the others stay as they are. Console scripts of wheels are left
+out.
+"""
+
+import asyncio
+import email
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import explicit
+from situation import ROOT
+
+ENVIRONMENTS = ROOT / "envs"
+LOCK = ENVIRONMENTS / "wheels.txt"
+FOLDER = ROOT / ".snakemake" / "wheels"
+CHANNEL = FOLDER / "channel"
+STAMP = FOLDER / "stamp"
+PLATFORM = "wheels"  # as the frontend says, and so part of the names of the pin files
+LAYOUT = 1  # of the archives: to be raised when what is made from the same wheel changes
+CONDA_NAME = {"matplotlib": "matplotlib-base"}  # where conda-forge's name is another
+VERSION = f"{sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}"
+SITE = f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
+
+
+class Wheel(NamedTuple):
+    """A wheel and what its package will be."""
+
+    path: Path
+    name: str
+    version: str
+    depends: tuple[str, ...]
+    build: str
+
+    @property
+    def archive(self) -> Path:
+        return CHANNEL / "noarch" / f"{self.name}-{self.version}-{self.build}.conda"
+
+
+def interpreter() -> str:
+    """What tells this Python from another: where it is, what it is, and how it was built."""
+    executable = os.path.realpath(sys._base_executable)
+    return f"{executable}\n{sys.version}\n{sys.implementation.cache_tag}"
+
+
+def short_digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(map(str, (LAYOUT, *parts))).encode()).hexdigest()[:10]
+
+
+def pin_file(environment: Path) -> Path:
+    """The list of an environment's packages in this channel: it lies where Snakemake looks."""
+    return environment.with_suffix(f".{PLATFORM}.pin.txt")
+
+
+def inputs() -> str:
+    """A digest of all that the channel and its pin files are made from."""
+    digest = hashlib.sha256(f"{LAYOUT}\n{interpreter()}\n{CHANNEL.resolve()}".encode())
+    for path in (LOCK, *sorted(ENVIRONMENTS.glob("*.yaml"))):
+        digest.update(f"\n{path.name}\n".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def current() -> bool:
+    """Whether nothing is to be made."""
+    try:
+        same = STAMP.read_text(encoding="utf-8") == inputs()
+    except OSError:
+        return False
+    return same and all(pin_file(path).exists() for path in ENVIRONMENTS.glob("*.yaml"))
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Wait for whoever holds the lock, which dies with its holder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            say("another process is at it; waiting")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def say(line: str) -> None:
+    print(f"packages from wheels: {line}", file=sys.stderr, flush=True)
+
+
+def download(folder: Path) -> list[Path]:
+    """The wheels of the lock, as pip gets and checks them.
+
+    Raises ValueError with what pip says went wrong.
+    """
+    say(f"downloading those of {LOCK.relative_to(ROOT)}")
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+    command += ["--require-hashes", "--no-deps", "--only-binary", ":all:"]
+    command += ["--dest", str(folder), "--requirement", str(LOCK)]
+    pip = subprocess.run(command, capture_output=True, text=True, errors="replace")
+    if pip.returncode:
+        said = [line for line in pip.stderr.splitlines() if line.startswith("ERROR:")]
+        reason = said[-1].removeprefix("ERROR: ") if said else pip.stderr.strip()[-200:]
+        raise ValueError(f"pip could not download the wheels of {LOCK.relative_to(ROOT)}: {reason}")
+    return sorted(folder.glob("*.whl"), key=lambda path: -path.stat().st_size)
+
+
+def describe(path: Path, versions: dict[str, str]) -> Wheel:
+    """Read a wheel's name, version and requirements; of those, the locked ones that apply here."""
+    from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
+
+    with zipfile.ZipFile(path) as archive:
+        name = next(n for n in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", n))
+        metadata = email.message_from_bytes(archive.read(name))
+    depends = [f"python {sys.version_info.major}.{sys.version_info.minor}.*"]
+    for line in metadata.get_all("Requires-Dist", []):
+        requirement = Requirement(line)
+        required = canonicalize_name(requirement.name)
+        if not requirement.marker or requirement.marker.evaluate({"extra": ""}):
+            if required not in versions:
+                raise ValueError(f"{path.name} needs {required}, which {LOCK.name} does not have")
+            depends.append(f"{CONDA_NAME.get(required, required)} =={versions[required]}")
+    name = canonicalize_name(metadata["Name"])
+    with path.open("rb") as file:
+        content = hashlib.file_digest(file, "sha256").hexdigest()
+    tag = sys.implementation.cache_tag
+    build = f"{tag.replace('-', '')}_{short_digest(content, tag, *sorted(depends))}"
+    depends = tuple(sorted(set(depends)))
+    return Wheel(path, CONDA_NAME.get(name, name), metadata["Version"], depends, build)
+
+
+def locked_versions(paths: list[Path]) -> dict[str, str]:
+    """The version of each wheel, by its normalized name."""
+    from packaging.utils import parse_wheel_filename
+
+    return {
+        name: str(version) for name, version, *_ in (parse_wheel_filename(p.name) for p in paths)
+    }
+
+
+def unpack(wheel: Path, folder: Path) -> None:
+    """Put a wheel's modules into a folder, compiled so that an import need not look at their times.
+
+    Of NAME.data, which is for schemes of installation, only what belongs among modules is taken.
+    """
+    with zipfile.ZipFile(wheel) as archive:
+        for entry in archive.infolist():
+            scheme = re.match(r"[^/]+\.data/(\w+)/", entry.filename)
+            if scheme and scheme[1] not in ("purelib", "platlib"):
+                continue
+            if scheme:
+                entry.filename = entry.filename[scheme.end() :]
+            if entry.filename:
+                archive.extract(entry, folder)
+    command = [sys.executable, "-m", "compileall", "-q", "-f", "-j", "1"]
+    command += ["--invalidation-mode", "unchecked-hash", "-s", str(folder), str(folder)]
+    environment = os.environ | {"PYTHONHASHSEED": "0"}  # the order of a frozen set in the bytes
+    subprocess.run(
+        command, capture_output=True, env=environment
+    )  # what cannot compile stays source
+
+
+def assemble(target: Path, files: Path, **what: object) -> None:
+    """Make an archive of `files` and put it, whole, at `target`."""
+    from rattler_build import assemble_package
+
+    with tempfile.TemporaryDirectory(dir=FOLDER, prefix=".part.") as part:
+        made = assemble_package(
+            **what,
+            files_dir=files,
+            output_dir=part,
+            compression_level=3,
+            compression_threads=1,
+            timestamp=datetime(2026, 1, 1, tzinfo=UTC),
+            detect_prefix=False,
+        )
+        target.parent.mkdir(parents=True, exist_ok=True)
+        made.path.replace(target)
+
+
+def convert(wheel: Wheel) -> None:
+    with tempfile.TemporaryDirectory(dir=FOLDER, prefix=".part.") as staging:
+        unpack(wheel.path, Path(staging) / "site-packages")
+        assemble(
+            wheel.archive,
+            Path(staging),
+            name=wheel.name,
+            version=wheel.version,
+            target_platform="noarch",
+            build_string=wheel.build,
+            depends=list(wheel.depends),
+            noarch="python",
+        )
+
+
+def python_archive(subdir: str) -> Path:
+    return CHANNEL / subdir / f"python-{VERSION}-host_{short_digest(interpreter())}.conda"
+
+
+def package_python(target: Path) -> None:
+    """Make the package `python` of links to the Python that runs this."""
+    executable = Path(os.path.realpath(sys._base_executable))
+    with tempfile.TemporaryDirectory(dir=FOLDER, prefix=".part.") as staging:
+        bin_folder = Path(staging) / "bin"
+        bin_folder.mkdir()
+        real = f"python{sys.version_info.major}.{sys.version_info.minor}"
+        (bin_folder / real).symlink_to(executable)
+        for name in ("python", "python3"):
+            (bin_folder / name).symlink_to(real)
+        (Path(staging) / "pyvenv.cfg").write_text(
+            f"home = {executable.parent}\ninclude-system-site-packages = false\n"
+            f"version = {VERSION}\n",
+            encoding="utf-8",
+        )
+        name, version, build = target.name.removesuffix(".conda").rsplit("-", 2)
+        assemble(
+            target,
+            Path(staging),
+            name=name,
+            version=version,
+            target_platform=target.parent.name,
+            build_string=build,
+        )
+
+
+def make_packages() -> set[Path]:
+    """Make the packages that are missing; return all that belong to the channel now."""
+    from rattler.platform import Subdir
+
+    with tempfile.TemporaryDirectory(dir=FOLDER, prefix=".part.") as folder:
+        paths = download(Path(folder))
+        versions = locked_versions(paths)
+        wheels = [describe(path, versions) for path in paths]
+        missing = [wheel for wheel in wheels if not wheel.archive.exists()]
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+            jobs = {pool.submit(convert, wheel): wheel for wheel in missing}
+            for count, job in enumerate(as_completed(jobs), start=1):
+                job.result()
+                say(f"{count} of {len(jobs)}: {jobs[job].name} {jobs[job].version}")
+    python = python_archive(str(Subdir.current()))
+    if not python.exists():
+        package_python(python)
+    return {python, *(wheel.archive for wheel in wheels)}
+
+
+def write_pins() -> None:
+    """Solve every environment against the channel."""
+    import solving
+
+    for environment in sorted(ENVIRONMENTS.glob("*.yaml")):
+        records = solving.solve(solving.specs(environment), CHANNEL.resolve().as_uri())
+        packages = map(solving.package_of, records)
+        text = explicit.write(packages, ["made from wheels on this machine by channel.py"])
+        part = pin_file(environment).with_suffix(".part")
+        part.write_text(text, encoding="utf-8")
+        part.replace(pin_file(environment))
+
+
+def make() -> None:
+    """Bring the channel and the pin files up to date: about a minute the first time.
+
+    Raises ValueError or OSError, in one line.
+    """
+    from rattler.index import index
+
+    with locked(FOLDER / "lock"):
+        if current():
+            return
+        start = time.monotonic()
+        for part in FOLDER.glob(".part.*"):
+            shutil.rmtree(part)
+        packages = make_packages()
+        for path in CHANNEL.glob("*/*.conda"):
+            if path not in packages:
+                path.unlink()
+        asyncio.run(index.index_fs(CHANNEL, write_zst=False, write_shards=False))
+        write_pins()
+        STAMP.write_text(inputs(), encoding="utf-8")
+        say(f"{len(packages)} packages ready after {time.monotonic() - start:.0f} s")

@@ -1,0 +1,104 @@
+"""Put the packages of an explicit list into an environment that appears whole or not at all."""
+
+import asyncio
+import hashlib
+import shutil
+import tempfile
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import rattler
+from rattler import PackageRecord, RepoDataRecord
+
+import channel
+import explicit
+from situation import ALIAS, ROOT, channel_url
+
+CACHE = ROOT / ".snakemake" / "packages"
+
+
+def md5(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "md5").hexdigest()
+
+
+def local_record(package: explicit.Package) -> RepoDataRecord:
+    """The record of an archive of the local channel, checked, since py-rattler does not.
+
+    A damaged archive is removed, so that the next run makes it anew. Raises ValueError for one.
+    """
+    path = Path(unquote(urlsplit(package.url).path))
+    if not path.exists():
+        channel.STAMP.unlink(missing_ok=True)
+        raise ValueError(f"{path} is missing; run again, and it is made anew")
+    if md5(path) != package.md5:
+        channel.STAMP.unlink(missing_ok=True)
+        path.unlink()
+        raise ValueError(
+            f"{path} was damaged (md5 is not {package.md5}); run again, and it is made anew"
+        )
+    record = asyncio.run(RepoDataRecord.from_package_archive(path))
+    record.md5 = bytes.fromhex(package.md5)
+    record.url = package.url
+    record.channel = package.url.rsplit("/", 2)[0]
+    return record
+
+
+def remote_record(package: explicit.Package) -> RepoDataRecord:
+    """What an explicit list says of a package, its address on the server that is configured."""
+    url = package.url.replace(f"{ALIAS}/conda-forge", channel_url(), 1)
+    record = PackageRecord(
+        name=package.name,
+        version=package.version,
+        build=package.build,
+        build_number=0,
+        subdir=package.subdir,
+        arch=None,
+        platform=None,
+        md5=bytes.fromhex(package.md5),
+    )
+    return RepoDataRecord(record, package.file_name, url, url.rsplit("/", 2)[0])
+
+
+def records(packages: list[explicit.Package]) -> list[RepoDataRecord]:
+    return [
+        (local_record if package.url.startswith("file:") else remote_record)(package)
+        for package in packages
+    ]
+
+
+def install(wanted: list[RepoDataRecord], prefix: Path) -> None:
+    """Make an environment of the records; if another process made it meanwhile, leave that.
+
+    Raises ValueError, in one line, for packages that cannot be had, and OSError.
+    """
+    prefix.parent.mkdir(parents=True, exist_ok=True)
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with channel.locked(prefix.with_name(f".{prefix.name}.lock")):
+        if (prefix / "conda-meta").exists():
+            return
+        for part in prefix.parent.glob(f".part.{prefix.name}.*"):
+            shutil.rmtree(part)
+        part = Path(tempfile.mkdtemp(dir=prefix.parent, prefix=f".part.{prefix.name}."))
+        try:
+            part.chmod(0o755)
+            asyncio.run(
+                rattler.install(
+                    wanted,
+                    part,
+                    cache_dir=CACHE,
+                    show_progress=False,
+                    alternative_target_prefix=prefix,
+                )
+            )
+            # Snakemake removes an environment that lacks this flag, even one that is being made.
+            prefix.with_suffix(".env_setup_done").touch()
+            part.rename(prefix)
+        except OSError:
+            raise
+        except Exception as error:  # py-rattler's errors share no ancestor
+            reason = " ".join(str(error).split())
+            raise ValueError(f"the packages could not be installed: {reason}") from error
+        finally:
+            if part.exists():
+                shutil.rmtree(part)

@@ -1,0 +1,112 @@
+"""Where the packages of the steps' environments come from: one of three situations.
+
+- conda: a conda is on PATH and conda-forge can be reached; that conda is used, untouched.
+- conda-forge: there is no conda; the frontend beside this folder stands in, on py-rattler.
+- wheels: conda-forge cannot be reached; the frontend takes packages that it makes from wheels.
+
+CAUSALRANK_PACKAGES forces one of them. Without it, what the first run chose is kept as long as the
+same conda, or none, is on PATH, so that a network that comes and goes changes no environment.
+Conda's own variable CONDA_CHANNEL_ALIAS names another server than conda's.
+"""
+
+import json
+import os
+import shutil
+import sys
+import threading
+import urllib.request
+from collections.abc import MutableMapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FRONTEND = ROOT / "envs" / "frontend" / "bin"
+RECORD = ROOT / ".snakemake" / "packages.json"
+VARIABLE = "CAUSALRANK_PACKAGES"
+SITUATIONS = ("conda", "conda-forge", "wheels")
+ALIAS = "https://conda.anaconda.org"
+PATIENCE = 5.0  # seconds
+
+
+def channel_url() -> str:
+    """The address of conda-forge."""
+    return os.environ.get("CONDA_CHANNEL_ALIAS", ALIAS).rstrip("/") + "/conda-forge"
+
+
+def reachable(url: str) -> bool:
+    """Whether a channel answers within PATIENCE: its name servers may keep silent for longer."""
+    answers = []
+
+    def ask() -> None:
+        try:
+            request = urllib.request.Request(f"{url}/noarch/repodata.json", method="HEAD")
+            with urllib.request.urlopen(request, timeout=PATIENCE):
+                answers.append(True)
+        except (OSError, ValueError):
+            pass
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(PATIENCE)
+    return bool(answers)
+
+
+def conda_on_path(path: str) -> str | None:
+    """The first conda on PATH that is not our frontend."""
+    folders = [f for f in path.split(os.pathsep) if f and Path(f).resolve() != FRONTEND]
+    return shutil.which("conda", path=os.pathsep.join(folders))
+
+
+def _recorded(conda: str | None) -> str | None:
+    """What an earlier run chose with the same conda, or none, on PATH."""
+    try:
+        record = json.loads(RECORD.read_text(encoding="utf-8"))
+        return record["situation"] if record["conda"] == conda else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def choose(environ: MutableMapping[str, str]) -> tuple[str, str]:
+    """The situation, and the line that tells a user of it if it was not chosen before.
+
+    Raises ValueError for a forced situation that cannot be.
+    """
+    conda = conda_on_path(environ.get("PATH", ""))
+    forced = environ.get(VARIABLE)
+    if forced:
+        if forced not in SITUATIONS:
+            raise ValueError(f"{VARIABLE} is {forced!r}; it can be {', '.join(SITUATIONS)}")
+        if forced == "conda" and not conda:
+            raise ValueError(f"{VARIABLE} is 'conda', but there is no conda on PATH")
+        return forced, ""
+    recorded = _recorded(conda)
+    if recorded in SITUATIONS:
+        return recorded, ""
+    if not reachable(channel_url()):
+        passed_over = f", so {conda} is not used" if conda else ""
+        return "wheels", (
+            f"environments: {channel_url()} cannot be reached{passed_over};"
+            " packages are made from pip's wheels"
+        )
+    if conda:
+        return "conda", f"environments: from conda-forge, by {conda}"
+    return "conda-forge", f"environments: from {channel_url()}, by py-rattler"
+
+
+def enter(environ: MutableMapping[str, str]) -> tuple[str, str]:
+    """Choose, and set the environment of this process and its children accordingly."""
+    name, line = choose(environ)
+    environ[VARIABLE] = name
+    environ["PYTHONNOUSERSITE"] = "1"  # nor may a user's own packages hide a missing one
+    if name != "conda":
+        folders = environ.get("PATH", "").split(os.pathsep)
+        kept = [folder for folder in folders if folder and Path(folder).resolve() != FRONTEND]
+        environ["PATH"] = os.pathsep.join([str(FRONTEND), str(Path(sys.executable).parent), *kept])
+    return name, line
+
+
+def remember(name: str, path: str) -> None:
+    """Record the situation in which environments were deployed, and the conda on that PATH."""
+    record = json.dumps({"situation": name, "conda": conda_on_path(path)})
+    part = RECORD.with_suffix(f".{os.getpid()}")
+    part.write_text(record, encoding="utf-8")
+    part.replace(RECORD)
