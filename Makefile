@@ -13,7 +13,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --re
 SNAKEMAKE := $(BIN)/python -m snakemake
 export STUDY
 
-.PHONY: results smoke test lint benchmark requirements
+.PHONY: results smoke test lint benchmark requirements pins
 
 results: .venv/run.stamp
 	@test -f "$$STUDY" || { echo "error: STUDY=$$STUDY: there is no such file"; exit 1; }
@@ -52,3 +52,7 @@ requirements:
 	cd envs && for name in requirements wheels requirements-dev; do \
 	  uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	    --no-annotate --no-header $$name.in -o $$name.txt; done
+
+# Pin the conda environments again: needs conda-forge, or RECORDS=, a folder of its repodata.
+pins: .venv/run.stamp
+	$(BIN)/python envs/deployment/pin.py $(if $(RECORDS),--records "$(RECORDS)")
