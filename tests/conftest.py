@@ -12,20 +12,29 @@ import pytest
 from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "workflow")]
+sys.path[:0] = [str(ROOT / name) for name in ("scripts", "workflow", "envs/deployment")]
 
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.load_profile("repeatable")
 
 
 class Repository:
-    """A copy of the repository, with its own results."""
+    """A copy of the repository, with its own results.
 
-    def __init__(self, folder: Path):
+    Its steps run with the driver's Python, which has the same packages, unless `deployed`.
+    """
+
+    def __init__(self, folder: Path, deployed: bool = False):
         self.folder = folder
         for name in ("workflow", "scripts", "config", "envs"):
-            ignore = shutil.ignore_patterns("__pycache__")
+            ignore = shutil.ignore_patterns("__pycache__", "*.wheels.pin.txt")
             shutil.copytree(ROOT / name, folder / name, ignore=ignore)
+        if not deployed:
+            profile = folder / "workflow" / "profiles" / "default" / "config.yaml"
+            text = profile.read_text(encoding="utf-8")
+            line = "software-deployment-method: conda\n"
+            assert line in text
+            profile.write_text(text.replace(line, ""), encoding="utf-8")
         (folder / "results").mkdir()
         downloads = ROOT / "results" / "downloads"
         downloads.mkdir(parents=True, exist_ok=True)

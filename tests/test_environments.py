@@ -3,11 +3,14 @@
 import ast
 import re
 import sys
+from itertools import combinations
 
 import pytest
 import yaml
 
 import code_digest
+import explicit
+import situation
 from conftest import ROOT
 
 ENVIRONMENTS = sorted(path.stem for path in (ROOT / "envs").glob("*.yaml"))
@@ -33,12 +36,13 @@ def steps_by_environment() -> list[tuple[str, str]]:
     pairs = set(re.findall(r'digest\("(\w+)\.py", "(\w+)"\)', text))
     controls = re.search(r"CONTROLS = \(([^)]*)\)", text)[1]
     pairs |= {(name, "exact") for name in re.findall(r'"(\w+)"', controls)}
+    pairs |= {("list_packages", name) for name in ENVIRONMENTS}
     return sorted(pairs)
 
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
-def test_pins_are_those_of_the_requirements(environment):
-    text = (ROOT / "envs" / "requirements.txt").read_text(encoding="utf-8")
+def test_pins_are_those_of_the_wheels(environment):
+    text = (ROOT / "envs" / "wheels.txt").read_text(encoding="utf-8")
     locked = dict(re.findall(r"^([\w.-]+)==(\S+)", text, re.M))
     for name, version in dependencies(environment).items():
         assert locked[FROM_PIP.get(name, name)] == version
@@ -62,6 +66,43 @@ def test_an_environment_has_what_its_steps_import(script, environment):
 def test_every_rule_names_the_environment_of_its_digest():
     for path in (ROOT / "workflow" / "rules").glob("*.smk"):
         for rule in re.split(r"^rule ", path.read_text(encoding="utf-8"), flags=re.M)[1:]:
-            conda = re.search(r'"\.\./\.\./envs/(\w+)\.yaml"', rule)
-            digest = re.search(r'digest\(\s*f?"[^"]+", "(\w+)"', rule)
+            conda = re.search(r'"\.\./\.\./envs/\{?(\w+)\}?\.yaml"', rule)
+            digest = re.search(r'digest\(\s*f?"[^"]+", (?:w\.)?"?(\w+)"?', rule)
             assert conda and digest and conda[1] == digest[1], rule.split(":")[0]
+
+
+PINNED = sorted(path.name.split(".")[0] for path in (ROOT / "envs").glob("*.linux-64.pin.txt"))
+
+
+@pytest.mark.parametrize("environment", PINNED)
+def test_a_pin_file_agrees_with_its_yaml(environment):
+    pins = explicit.read(ROOT / "envs" / f"{environment}.linux-64.pin.txt")
+    versions = {package.name: package.version for package in pins}
+    assert len(versions) == len(pins)
+    assert versions.items() >= dependencies(environment).items()
+    assert (3, 11) <= tuple(map(int, versions["python"].split(".")))[:2] < (3, 14)
+    for package in pins:
+        address = f"{situation.ALIAS}/conda-forge/{package.subdir}/{package.file_name}"
+        assert package.url == address and package.subdir in ("linux-64", "noarch")
+
+
+def test_pinned_environments_share_their_packages():
+    builds = {}
+    for environment in PINNED:
+        for package in explicit.read(ROOT / "envs" / f"{environment}.linux-64.pin.txt"):
+            builds.setdefault(package.name, set()).add(package)
+    assert all(len(found) == 1 for found in builds.values())
+
+
+def test_the_driver_and_the_wheels_agree():
+    """Both are installed in one .venv for the tests."""
+    locks = []
+    for name in ("requirements", "wheels", "requirements-dev"):
+        text = (ROOT / "envs" / f"{name}.txt").read_text(encoding="utf-8")
+        locks.append(set(re.findall(r"^([\w.-]+)==(\S+)", text, re.M)))
+    names = [{name for name, _ in lock} for lock in locks]
+    for (one, names_of_one), (other, names_of_other) in combinations(
+        zip(locks, names, strict=True), 2
+    ):
+        shared = names_of_one & names_of_other
+        assert {pin for pin in one if pin[0] in shared} == {p for p in other if p[0] in shared}
