@@ -36,7 +36,8 @@ ENVIRONMENTS = ROOT / "envs"
 LOCK = ENVIRONMENTS / "wheels.txt"
 FOLDER = ROOT / ".snakemake" / "wheels"
 CHANNEL = FOLDER / "channel"
-STAMP = FOLDER / "stamp"
+STAMP = FOLDER / "stamp"  # of the packages
+PINS_STAMP = ROOT / ".snakemake" / "pins.stamp"
 PLATFORM = "wheels"  # as the frontend says, and so part of the names of the pin files
 LAYOUT = 1  # of the archives: to be raised when what is made from the same wheel changes
 CONDA_NAME = {"matplotlib": "matplotlib-base"}  # where conda-forge's name is another
@@ -73,21 +74,26 @@ def pin_file(environment: Path) -> Path:
     return environment.with_suffix(f".{PLATFORM}.pin.txt")
 
 
-def inputs() -> str:
-    """A digest of all that the channel and its pin files are made from."""
-    digest = hashlib.sha256(f"{LAYOUT}\n{interpreter()}\n{CHANNEL.resolve()}".encode())
-    for path in (LOCK, *sorted(ENVIRONMENTS.glob("*.yaml"))):
-        digest.update(f"\n{path.name}\n".encode() + path.read_bytes())
-    return digest.hexdigest()
+def made_from() -> str:
+    """A digest of all that the packages are made from."""
+    return short_digest(interpreter(), str(CHANNEL.resolve()), LOCK.read_text(encoding="utf-8"))
+
+
+def solved_from() -> str:
+    """A digest of all that the pin files are made from."""
+    texts = [path.read_text(encoding="utf-8") for path in sorted(ENVIRONMENTS.glob("*.yaml"))]
+    return short_digest(made_from(), *texts)
+
+
+def says(stamp: Path, digest: str) -> bool:
+    return stamp.exists() and stamp.read_text(encoding="utf-8") == digest
 
 
 def current() -> bool:
     """Whether nothing is to be made."""
-    try:
-        same = STAMP.read_text(encoding="utf-8") == inputs()
-    except OSError:
-        return False
-    return same and all(pin_file(path).exists() for path in ENVIRONMENTS.glob("*.yaml"))
+    pins = map(pin_file, ENVIRONMENTS.glob("*.yaml"))
+    made = says(STAMP, made_from()) and says(PINS_STAMP, solved_from())
+    return made and all(path.exists() for path in pins)
 
 
 @contextmanager
@@ -243,10 +249,14 @@ def package_python(target: Path) -> None:
         )
 
 
-def make_packages() -> set[Path]:
-    """Make the packages that are missing; return all that belong to the channel now."""
+def make_packages() -> None:
+    """Make the packages that are missing, and remove those that no longer belong."""
+    from rattler.index import index
     from rattler.platform import Subdir
 
+    start = time.monotonic()
+    for part in FOLDER.glob(".part.*"):
+        shutil.rmtree(part)
     with tempfile.TemporaryDirectory(dir=FOLDER, prefix=".part.") as folder:
         paths = download(Path(folder))
         versions = locked_versions(paths)
@@ -260,7 +270,13 @@ def make_packages() -> set[Path]:
     python = python_archive(str(Subdir.current()))
     if not python.exists():
         package_python(python)
-    return {python, *(wheel.archive for wheel in wheels)}
+    wanted = {python, *(wheel.archive for wheel in wheels)}
+    for path in CHANNEL.glob("*/*.conda"):
+        if path not in wanted:
+            path.unlink()
+    asyncio.run(index.index_fs(CHANNEL, write_zst=False, write_shards=False))
+    STAMP.write_text(made_from(), encoding="utf-8")
+    say(f"{len(wanted)} packages ready after {time.monotonic() - start:.0f} s")
 
 
 def write_pins() -> None:
@@ -268,7 +284,12 @@ def write_pins() -> None:
     import solving
 
     for environment in sorted(ENVIRONMENTS.glob("*.yaml")):
-        records = solving.solve(solving.specs(environment), CHANNEL.resolve().as_uri())
+        try:
+            records = solving.solve(solving.specs(environment), CHANNEL.resolve().as_uri())
+        except ValueError as error:
+            raise ValueError(
+                f"envs/{environment.name} asks for what envs/{LOCK.name} does not have: {error}"
+            ) from error
         packages = map(solving.package_of, records)
         text = explicit.write(packages, ["made from wheels on this machine by channel.py"])
         part = pin_file(environment).with_suffix(".part")
@@ -281,19 +302,9 @@ def make() -> None:
 
     Raises ValueError or OSError, in one line.
     """
-    from rattler.index import index
-
     with locked(FOLDER / "lock"):
-        if current():
-            return
-        start = time.monotonic()
-        for part in FOLDER.glob(".part.*"):
-            shutil.rmtree(part)
-        packages = make_packages()
-        for path in CHANNEL.glob("*/*.conda"):
-            if path not in packages:
-                path.unlink()
-        asyncio.run(index.index_fs(CHANNEL, write_zst=False, write_shards=False))
-        write_pins()
-        STAMP.write_text(inputs(), encoding="utf-8")
-        say(f"{len(packages)} packages ready after {time.monotonic() - start:.0f} s")
+        if not says(STAMP, made_from()):
+            make_packages()
+        if not current():
+            write_pins()
+            PINS_STAMP.write_text(solved_from(), encoding="utf-8")

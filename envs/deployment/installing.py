@@ -4,11 +4,13 @@ import asyncio
 import hashlib
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import rattler
 from rattler import PackageRecord, RepoDataRecord
+from rattler.package import BuildString
 
 import channel
 import explicit
@@ -50,7 +52,7 @@ def remote_record(package: explicit.Package) -> RepoDataRecord:
     record = PackageRecord(
         name=package.name,
         version=package.version,
-        build=package.build,
+        build=BuildString(package.build),
         build_number=0,
         subdir=package.subdir,
         arch=None,
@@ -70,35 +72,44 @@ def records(packages: list[explicit.Package]) -> list[RepoDataRecord]:
 def install(wanted: list[RepoDataRecord], prefix: Path) -> None:
     """Make an environment of the records; if another process made it meanwhile, leave that.
 
+    Snakemake puts its file list beside the environment, and a flag when all is done. It removes an
+    environment without the flag, even one that another run has just made, so the flag comes first.
     Raises ValueError, in one line, for packages that cannot be had, and OSError.
     """
     prefix.parent.mkdir(parents=True, exist_ok=True)
     CACHE.mkdir(parents=True, exist_ok=True)
+    if not any(Path(f"{prefix}.{kind}").exists() for kind in ("pin.txt", "yaml")):
+        _install(wanted, prefix)
+        return
     with channel.locked(prefix.with_name(f".{prefix.name}.lock")):
-        if (prefix / "conda-meta").exists():
-            return
-        for part in prefix.parent.glob(f".part.{prefix.name}.*"):
-            shutil.rmtree(part)
-        part = Path(tempfile.mkdtemp(dir=prefix.parent, prefix=f".part.{prefix.name}."))
-        try:
-            part.chmod(0o755)
-            asyncio.run(
-                rattler.install(
-                    wanted,
-                    part,
-                    cache_dir=CACHE,
-                    show_progress=False,
-                    alternative_target_prefix=prefix,
-                )
-            )
-            # Snakemake removes an environment that lacks this flag, even one that is being made.
-            prefix.with_suffix(".env_setup_done").touch()
-            part.rename(prefix)
-        except OSError:
-            raise
-        except Exception as error:  # py-rattler's errors share no ancestor
-            reason = " ".join(str(error).split())
-            raise ValueError(f"the packages could not be installed: {reason}") from error
-        finally:
-            if part.exists():
+        if not (prefix / "conda-meta").exists():
+            for part in prefix.parent.glob(f".part.{prefix.name}.*"):
                 shutil.rmtree(part)
+            flag = Path(f"{prefix}.env_setup_done")
+            _install(wanted, prefix, before_rename=flag.touch)
+
+
+def _install(
+    wanted: list[RepoDataRecord], prefix: Path, before_rename: Callable[[], None] = lambda: None
+) -> None:
+    part = Path(tempfile.mkdtemp(dir=prefix.parent, prefix=f".part.{prefix.name}."))
+    try:
+        part.chmod(0o755)
+        done = rattler.install(
+            wanted,
+            part,
+            cache_dir=CACHE,
+            show_progress=False,
+            alternative_target_prefix=prefix,
+        )
+        asyncio.run(done)
+        before_rename()
+        part.rename(prefix)
+    except OSError:
+        if not (prefix / "conda-meta").exists():
+            raise
+    except Exception as error:  # py-rattler's errors share no ancestor
+        reason = " ".join(str(error).split())
+        raise ValueError(f"the packages could not be installed: {reason}") from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
