@@ -1,6 +1,7 @@
 """What a job costs beyond its mathematics: each step on a cell too small to take time.
 
-Measured side by side, in turns: the bare interpreter, the interpreter with numpy, and every step.
+Measured in turns: the bare interpreter, by a shell as Snakemake does; the same after activating
+each environment that a run has deployed here; the interpreter with numpy; and every step.
 Run as `make benchmark`; it prints a table and decides nothing.
 """
 
@@ -19,8 +20,14 @@ CLAIM = """
    column: a, statistic: mean, relation: one_more_member}
 """
 CELL = "--source g --N 8 --d 2"
+ACTIVATE = ROOT / "envs" / "frontend" / "bin" / "activate"
+ENVIRONMENTS = {
+    f"activated {folder.name[:6]}": f"source {ACTIVATE} {folder}; python -c pass"
+    for folder in sorted((ROOT / ".snakemake" / "conda").glob("*_"))
+}
 STEPS = {
-    "bare interpreter": "-c pass",
+    "bare interpreter": f"{sys.executable} -c pass",
+    **ENVIRONMENTS,
     "numpy alone": "-c import+numpy",
     "draw_ensemble": f"{CELL} --members 1 --scale 1 --output source.npz",
     "build_cell": f"{CELL} --feature-map exp --input source.npz --output factors.npz",
@@ -40,9 +47,10 @@ STEPS = {
 def seconds(name: str, folder: Path) -> float:
     script = [] if STEPS[name].startswith("-c") else [str(ROOT / "scripts" / f"{name}.py")]
     arguments = [word.replace("+", " ") for word in STEPS[name].split()]
+    by_shell = name == "bare interpreter" or name in ENVIRONMENTS
     start = time.perf_counter()
     subprocess.run(
-        [sys.executable, *script, *arguments],
+        ["bash", "-c", STEPS[name]] if by_shell else [sys.executable, *script, *arguments],
         cwd=folder,
         check=True,
         stderr=subprocess.DEVNULL,

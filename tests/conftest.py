@@ -94,6 +94,15 @@ def smoke_run(smoke_repository: Repository) -> Path:
     return smoke_repository.folder
 
 
+@pytest.fixture
+def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Point the modules that deploy environments at folders of this test."""
+    from tiny_packages import point_at
+
+    point_at(tmp_path, monkeypatch)
+    return tmp_path
+
+
 @pytest.fixture(autouse=True, scope="session")
 def one_thread_of_blas() -> None:
     """As Snakemake sets it for a job of one thread."""

@@ -1,15 +1,12 @@
 """The steps in their environments, for real: made from wheels, or served on loopback."""
 
 import ast
-import functools
-import http.server
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -21,6 +18,7 @@ import explicit
 import situation
 from conftest import ROOT, Repository
 from test_environments import ENVIRONMENTS, steps_by_environment
+from tiny_packages import served
 
 pytestmark = pytest.mark.deployed
 SMOKE = ("--configfile", "config/smoke.yaml")
@@ -215,21 +213,13 @@ def test_two_set_ups_at_the_same_time(clone):
         assert explicit.differences(pins, explicit.installed(prefix)) == []
 
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture(scope="module")
 def loopback(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A server whose channel conda-forge is the one made from wheels."""
     folder = tmp_path_factory.mktemp("server")
     (folder / "conda-forge").symlink_to(channel.CHANNEL)
-    handler = functools.partial(Quiet, directory=folder)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
+    with served(folder) as address:
+        yield address
 
 
 @pytest.fixture

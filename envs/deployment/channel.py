@@ -8,9 +8,10 @@ solved against the channel, and envs/NAME.wheels.pin.txt lists the outcome, with
 A package's build string comes from all that its archive is made of, so a changed wheel, or another
 Python, makes a new package, and the others stay as they are. Console scripts of wheels are left
 out.
+
+Every run asks whether the channel is current, so what only making it needs is imported there.
 """
 
-import asyncio
 import email
 import fcntl
 import hashlib
@@ -23,7 +24,6 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -180,7 +180,8 @@ def unpack(wheel: Path, folder: Path) -> None:
                 archive.extract(entry, folder)
     command = [sys.executable, "-m", "compileall", "-q", "-f", "-j", "1"]
     command += ["--invalidation-mode", "unchecked-hash", "-s", str(folder), str(folder)]
-    environment = os.environ | {"PYTHONHASHSEED": "0"}  # the order of a frozen set in the bytes
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    environment["PYTHONHASHSEED"] = "0"  # the order of a frozen set in the bytes
     subprocess.run(
         command, capture_output=True, env=environment
     )  # what cannot compile stays source
@@ -251,10 +252,14 @@ def package_python(target: Path) -> None:
 
 def make_packages() -> None:
     """Make the packages that are missing, and remove those that no longer belong."""
+    import asyncio
+    from concurrent.futures import ThreadPoolExecutor, as_completed
+
     from rattler.index import index
     from rattler.platform import Subdir
 
-    start = time.monotonic()
+    start, digest = time.monotonic(), made_from()
+    PINS_STAMP.unlink(missing_ok=True)
     for part in FOLDER.glob(".part.*"):
         shutil.rmtree(part)
     with tempfile.TemporaryDirectory(dir=FOLDER, prefix=".part.") as folder:
@@ -274,8 +279,8 @@ def make_packages() -> None:
     for path in CHANNEL.glob("*/*.conda"):
         if path not in wanted:
             path.unlink()
-    asyncio.run(index.index_fs(CHANNEL, write_zst=False, write_shards=False))
-    STAMP.write_text(made_from(), encoding="utf-8")
+    asyncio.run(index.index_fs(CHANNEL, write_zst=False, write_shards=False, force=True))
+    STAMP.write_text(digest, encoding="utf-8")
     say(f"{len(wanted)} packages ready after {time.monotonic() - start:.0f} s")
 
 
@@ -306,5 +311,6 @@ def make() -> None:
         if not says(STAMP, made_from()):
             make_packages()
         if not current():
+            digest = solved_from()
             write_pins()
-            PINS_STAMP.write_text(solved_from(), encoding="utf-8")
+            PINS_STAMP.write_text(digest, encoding="utf-8")

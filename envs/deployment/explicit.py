@@ -43,7 +43,10 @@ def read(path: str | Path) -> list[Package]:
     """
     packages = []
     explicit = False
-    text = Path(path).read_text(encoding="utf-8")
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: not an explicit list: it is no text") from None
     for number, line in enumerate(map(str.strip, text.splitlines()), start=1):
         if line == "@EXPLICIT":
             explicit = True
@@ -71,11 +74,13 @@ def installed(prefix: str | Path) -> list[Package]:
     """The packages of an environment, from its records in conda-meta, in the order of the names."""
     packages = []
     for path in Path(prefix, "conda-meta").glob("*.json"):
-        record = json.loads(path.read_text(encoding="utf-8"))
-        address = f"{record['url']}#{record.get('md5') or 32 * '0'}"
-        match = LINE.fullmatch(address)
+        try:
+            record = json.loads(path.read_text(encoding="utf-8"))
+            match = LINE.fullmatch(f"{record['url']}#{record.get('md5') or 32 * '0'}")
+        except (ValueError, KeyError, TypeError):
+            match = None
         if not match:
-            raise ValueError(f"{path}: not the record of a package: {address}")
+            raise ValueError(f"{path}: not the record of a package")
         packages.append(Package(**match.groupdict()))
     return sorted(packages, key=lambda p: p.name)
 

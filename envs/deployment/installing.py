@@ -86,7 +86,11 @@ def install(wanted: list[RepoDataRecord], prefix: Path) -> None:
             for part in prefix.parent.glob(f".part.{prefix.name}.*"):
                 shutil.rmtree(part)
             flag = Path(f"{prefix}.env_setup_done")
-            _install(wanted, prefix, before_rename=flag.touch)
+            try:
+                _install(wanted, prefix, before_rename=flag.touch)
+            except OSError:
+                flag.unlink(missing_ok=True)
+                raise
 
 
 def _install(

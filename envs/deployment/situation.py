@@ -14,7 +14,6 @@ import os
 import shutil
 import sys
 import threading
-import urllib.request
 from collections.abc import MutableMapping
 from pathlib import Path
 
@@ -34,6 +33,9 @@ def channel_url() -> str:
 
 def reachable(url: str) -> bool:
     """Whether a channel answers within PATIENCE: its name servers may keep silent for longer."""
+    import http.client
+    import urllib.request
+
     answers = []
 
     def ask() -> None:
@@ -41,7 +43,7 @@ def reachable(url: str) -> bool:
             request = urllib.request.Request(f"{url}/noarch/repodata.json", method="HEAD")
             with urllib.request.urlopen(request, timeout=PATIENCE):
                 answers.append(True)
-        except (OSError, ValueError):
+        except (OSError, ValueError, http.client.HTTPException):
             pass
 
     thread = threading.Thread(target=ask, daemon=True)
@@ -105,7 +107,10 @@ def enter(environ: MutableMapping[str, str]) -> tuple[str, str]:
 
 
 def remember(name: str, path: str) -> None:
-    """Record the situation in which environments were deployed, and the conda on that PATH."""
+    """Record the situation in which environments were deployed, and the conda on that PATH.
+
+    `path` is the user's, from before `enter`, which puts the driver's own folder on it.
+    """
     record = json.dumps({"situation": name, "conda": conda_on_path(path)})
     part = RECORD.with_suffix(f".{os.getpid()}")
     part.write_text(record, encoding="utf-8")

@@ -119,6 +119,7 @@ def exact_pins(environment):
 
 
 STUDY, GRID, CLAIMS = read_study()
+USERS_PATH = os.pathsep.join(os.get_exec_path())
 DEPLOYED = DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method
 PACKAGES_FROM = enter_situation()
 ENVIRONMENT_NAMES = sorted(path.stem for path in ENVIRONMENTS.glob("*.yaml"))
