@@ -25,7 +25,7 @@ smoke:
 	$(MAKE) results STUDY=config/smoke.yaml
 
 test: .venv/test.stamp
-	$(BIN)/python -m pytest -n auto --dist loadfile -ra --durations=15
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -ra --durations=15
 
 benchmark: .venv/test.stamp
 	$(BIN)/python tests/benchmark_job_cost.py

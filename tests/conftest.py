@@ -1,5 +1,6 @@
 """Fixtures: copies of the repository in which Snakemake runs, and the downloads they share."""
 
+import fcntl
 import os
 import re
 import shutil
@@ -39,6 +40,13 @@ class Repository:
         downloads = ROOT / "results" / "downloads"
         downloads.mkdir(parents=True, exist_ok=True)
         (folder / "results" / "downloads").symlink_to(downloads)
+
+    @classmethod
+    def at(cls, folder: Path) -> "Repository":
+        """One that is there already."""
+        repository = cls.__new__(cls)
+        repository.folder = folder
+        return repository
 
     def command(self, *arguments: str) -> list[str]:
         return [sys.executable, "-m", "snakemake", *arguments]
@@ -83,10 +91,21 @@ def repository(tmp_path: Path) -> Repository:
 
 @pytest.fixture(scope="session")
 def smoke_repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
-    """A repository in which the smoke study has run on two cores; tests leave it as it was."""
-    repository = Repository(tmp_path_factory.mktemp("smoke") / "repository")
-    repository.snakemake("--cores", "2", "--configfile", "config/smoke.yaml")
-    return repository
+    """A repository in which the smoke study has run on two cores; tests leave it as it was.
+
+    With several workers, one runs it, and each has a copy.
+    """
+    own = tmp_path_factory.mktemp("smoke")
+    shared = own.parent.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    original = shared / "smoke"
+    with (shared / "smoke.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not original.exists():
+            repository = Repository(shared / "smoke.part")
+            repository.snakemake("--cores", "2", "--configfile", "config/smoke.yaml")
+            repository.folder.rename(original)
+    shutil.copytree(original, own / "repository", symlinks=True)
+    return Repository.at(own / "repository")
 
 
 @pytest.fixture(scope="session")
@@ -101,6 +120,13 @@ def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     point_at(tmp_path, monkeypatch)
     return tmp_path
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whole runs first: the last file that a worker takes should be a short one."""
+    items.sort(
+        key=lambda item: not {"workflow", "deployed"} & {m.name for m in item.iter_markers()}
+    )
 
 
 @pytest.fixture(autouse=True, scope="session")

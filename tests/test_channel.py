@@ -149,7 +149,6 @@ def converted(path, folder, monkeypatch):
 def test_a_package_repeats_to_the_byte_in_another_folder(rich, tmp_path, monkeypatch):
     first = converted(rich, tmp_path / "first", monkeypatch)
     os.utime(rich, (0, 0))
-    monkeypatch.setenv("PYTHONHASHSEED", "7")
     assert converted(rich, tmp_path / "second", monkeypatch) == first
     assert converted(rich, tmp_path / "a third", monkeypatch) == first
 
@@ -341,6 +340,11 @@ def test_a_wheel_that_is_nowhere_is_one_line_of_pip(project):
     channel.STAMP.unlink()
     next(project.glob("index/gamma-*")).unlink()
     assert "gamma==1.0" in error()
+
+
+def test_a_lock_without_hashes_is_one_line_of_pip(project):
+    channel.LOCK.write_text("alpha==1.0\nbeta==1.0\ngamma==1.0\n")
+    assert "hash" in error().lower()
 
 
 def test_specs_that_no_wheel_satisfies_are_one_line_that_names_them(project):

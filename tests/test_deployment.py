@@ -59,9 +59,9 @@ def clone(tmp_path: Path) -> Repository:
 
 @pytest.fixture(scope="module")
 def deployed(tmp_path_factory: pytest.TempPathFactory) -> Repository:
-    """A repository in which the smoke study has run in its environments."""
+    """A repository in which the smoke study has run in its environments, on one core."""
     repository = new_repository(tmp_path_factory.mktemp("deployed") / "repository")
-    repository.snakemake("--cores", "2", *SMOKE)
+    repository.snakemake("--cores", "1", *SMOKE)
     return repository
 
 
@@ -81,7 +81,9 @@ def environment_folders(repository: Repository) -> list[str]:
     return sorted(path.parent.name for path in repository.folder.glob(".snakemake/conda/*/bin"))
 
 
-def test_the_environments_give_the_same_bytes_as_the_driver(deployed, smoke_repository):
+def test_environments_on_one_core_write_what_the_driver_writes_on_two(deployed, smoke_repository):
+    """The same bytes, in another folder."""
+
     def but_packages(outputs):
         return {name: content for name, content in outputs.items() if "packages" not in name}
 

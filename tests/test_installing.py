@@ -21,7 +21,7 @@ from tiny_packages import listed, package, served
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 
-MANY = 600  # files, of which a package has so many that its installation can be caught
+MANY = 400  # files, of which a package has so many that its installation can be caught
 
 
 @pytest.fixture

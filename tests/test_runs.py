@@ -31,13 +31,6 @@ def test_every_job_leaves_a_log_and_a_benchmark(smoke_repository):
         assert len(steps) == 5
 
 
-def test_one_core_writes_the_same_bytes_in_another_folder(smoke_repository, repository):
-    repository.snakemake("--cores", "1", "--configfile", SMOKE)
-    one, two = (r.outputs("results/smoke") for r in (repository, smoke_repository))
-    assert set(one) == set(two)
-    assert [name for name in one if one[name] != two[name]] == []
-
-
 def test_a_killed_run_is_resumed_by_the_same_command(smoke_repository, repository):
     command = repository.command("--cores", "2", "--configfile", SMOKE)
     first = subprocess.Popen(

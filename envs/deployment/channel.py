@@ -124,8 +124,7 @@ def download(folder: Path) -> list[Path]:
     command += ["--dest", str(folder), "--requirement", str(LOCK)]
     pip = subprocess.run(command, capture_output=True, text=True, errors="replace")
     if pip.returncode:
-        said = [line for line in pip.stderr.splitlines() if line.startswith("ERROR:")]
-        reason = said[-1].removeprefix("ERROR: ") if said else pip.stderr.strip()[-200:]
+        reason = " ".join(pip.stderr.rpartition("ERROR: ")[2].split())[:400]
         raise ValueError(f"pip could not download the wheels of {LOCK.relative_to(ROOT)}: {reason}")
     return sorted(folder.glob("*.whl"), key=lambda path: -path.stat().st_size)
 

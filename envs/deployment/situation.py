@@ -53,8 +53,9 @@ def reachable(url: str) -> bool:
 
 
 def conda_on_path(path: str) -> str | None:
-    """The first conda on PATH that is not our frontend."""
-    folders = [f for f in path.split(os.pathsep) if f and Path(f).resolve() != FRONTEND]
+    """The first conda on PATH that is not a frontend of ours."""
+    name = FRONTEND.parts[-3:]
+    folders = [f for f in path.split(os.pathsep) if f and Path(f).resolve().parts[-3:] != name]
     return shutil.which("conda", path=os.pathsep.join(folders))
 
 
