@@ -51,7 +51,7 @@ lint: .venv/test.stamp
 requirements:
 	cd envs && for name in requirements wheels requirements-dev; do \
 	  uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	    --no-annotate --no-header $$name.in -o $$name.txt; done
+	    --no-annotate --no-header $$name.in -o $$name.txt || exit 1; done
 
 # Pin the conda environments again: needs conda-forge, or RECORDS=, a folder of its repodata.
 pins: .venv/run.stamp

@@ -122,6 +122,24 @@ def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Path:
+    """A disk of a megabyte."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a small disk")
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder]
+    try:
+        done = subprocess.run(mount, capture_output=True, text=True)
+    except OSError as problem:
+        pytest.skip(f"no small disk: {problem}")
+    if done.returncode:
+        pytest.skip(f"no small disk: {done.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Whole runs first: the last file that a worker takes should be a short one."""
     items.sort(

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -334,6 +335,52 @@ def test_a_wheel_with_another_hash_is_one_line_of_pip(project):
     assert line.startswith("pip could not download the wheels of envs/wheels.txt: ")
     assert "HASHES" in line
     assert archives() == before
+
+
+def test_an_index_that_cannot_be_reached_is_the_cause_that_is_named(project, monkeypatch):
+    channel.STAMP.unlink()
+    monkeypatch.delenv("PIP_NO_INDEX")
+    monkeypatch.setenv("PIP_FIND_LINKS", "")
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/")
+    monkeypatch.setenv("PIP_RETRIES", "1")
+    line = error()
+    assert "127.0.0.1" in line and "refused" in line
+
+
+def test_two_processes_make_the_packages_once(project, monkeypatch):
+    """Two threads, whose locks exclude each other as those of processes do."""
+    made = []
+
+    def convert(wheel, as_before=channel.convert):
+        made.append(wheel.name)
+        as_before(wheel)
+
+    monkeypatch.setattr(channel, "convert", convert)
+    shutil.rmtree(channel.FOLDER)
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(channel.make) for _ in range(2)]:
+            done.result()
+    assert channel.current()
+    assert sorted(made) == sorted(set(made)) and len(made) > 1
+
+
+def test_a_full_disk_is_the_cause_in_one_line(index, small_disk, monkeypatch):
+    big = wheel(index, "big", {"big.bin": os.urandom(2_000_000)})
+    monkeypatch.setattr(channel, "CHANNEL", small_disk / "channel")
+    monkeypatch.setattr(channel, "FOLDER", small_disk)
+    with pytest.raises((ValueError, OSError), match="No space left on device") as raised:
+        channel.convert(channel.describe(big, {"big": "1.0"}))
+    assert "\n" not in str(raised.value)
+
+
+def test_a_full_disk_while_packing_is_the_cause_in_one_line(index, small_disk, monkeypatch):
+    """What is unpacked fits, and its archive does not beside it."""
+    big = wheel(index, "big", {"big.bin": os.urandom(700_000)})
+    monkeypatch.setattr(channel, "CHANNEL", small_disk / "channel")
+    monkeypatch.setattr(channel, "FOLDER", small_disk)
+    with pytest.raises((ValueError, OSError), match="No space left on device") as raised:
+        channel.convert(channel.describe(big, {"big": "1.0"}))
+    assert "\n" not in str(raised.value)
 
 
 def test_a_wheel_that_is_nowhere_is_one_line_of_pip(project):

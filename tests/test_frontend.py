@@ -1,7 +1,9 @@
 """The frontend as a command: what Snakemake and snakedeploy call, in their order."""
 
+import functools
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,18 +12,28 @@ import pytest
 
 import explicit
 import situation
+from conftest import ROOT
 from tiny_packages import index, package, served
 
+ACTIVATE = situation.FRONTEND / "activate"
 DRIVER = str(Path(sys.executable).parent)
 
 
-def conda(*arguments, packages_from="conda-forge", **environment):
+@pytest.fixture(scope="module")
+def conda(tmp_path_factory):
+    """The frontend of a clone, so that its cache is its own."""
+    envs = tmp_path_factory.mktemp("clone") / "envs"
+    shutil.copytree(ROOT / "envs", envs, ignore=shutil.ignore_patterns("__pycache__"))
+    return functools.partial(run, envs / "frontend" / "bin")
+
+
+def run(frontend, *arguments, packages_from="conda-forge", **environment):
     return subprocess.run(
         ["conda", *map(str, arguments)],
         capture_output=True,
         text=True,
         env={
-            "PATH": f"{situation.FRONTEND}:{DRIVER}:/usr/bin:/bin",
+            "PATH": f"{frontend}:{DRIVER}:/usr/bin:/bin",
             situation.VARIABLE: packages_from,
         }
         | environment,
@@ -45,7 +57,7 @@ def conda_forge(own_folders, monkeypatch):
         yield address
 
 
-def test_snakemake_finds_the_version_that_it_needs():
+def test_snakemake_finds_the_version_that_it_needs(conda):
     from packaging.version import Version
     from snakemake.deployment.conda import MIN_CONDA_VER
 
@@ -53,18 +65,18 @@ def test_snakemake_finds_the_version_that_it_needs():
     assert Version(version) >= Version(MIN_CONDA_VER)
 
 
-def test_info_says_where_activate_is_and_the_platform():
+def test_info_says_where_activate_is_and_the_platform(conda):
     info = json.loads(conda("info", "--json").stdout)
-    assert (Path(info["conda_prefix"]) / "bin").samefile(situation.FRONTEND)
+    assert Path(info["conda_prefix"], "bin", "activate").read_text() == ACTIVATE.read_text()
     assert info["platform"] in ("linux-64", "linux-aarch64", "osx-64", "osx-arm64")
 
 
-def test_channel_priority_is_strict():
+def test_channel_priority_is_strict(conda):
     got = json.loads(conda("config", "--get", "channel_priority", "--json").stdout)
     assert got["get"]["channel_priority"] == "strict"
 
 
-def test_as_snakedeploy_pins(conda_forge, tmp_path):
+def test_as_snakedeploy_pins(conda, conda_forge, tmp_path):
     """Create from a YAML, list explicitly, create from the list, remove."""
     yaml = tmp_path / "a.yaml"
     yaml.write_text("channels: [conda-forge]\ndependencies: [a=1.0]\n")
@@ -86,7 +98,7 @@ def test_as_snakedeploy_pins(conda_forge, tmp_path):
     assert not (tmp_path / "two").exists()
 
 
-def test_a_failed_pin_file_is_not_replaced_by_the_yaml(conda_forge, tmp_path):
+def test_a_failed_pin_file_is_not_replaced_by_the_yaml(conda, conda_forge, tmp_path):
     yaml = tmp_path / "one.yaml"
     yaml.write_text("channels: [conda-forge]\ndependencies: [a=1.0]\n")
     (tmp_path / "one.pin.txt").write_text("whatever Snakemake put there")
@@ -96,7 +108,7 @@ def test_a_failed_pin_file_is_not_replaced_by_the_yaml(conda_forge, tmp_path):
     assert re.fullmatch(r"error: .*since its pin file failed.*\n", made.stderr)
 
 
-def test_archives_are_installed_as_they_are(conda_forge, tmp_path):
+def test_archives_are_installed_as_they_are(conda, conda_forge, tmp_path):
     archives = sorted((tmp_path / "server" / "conda-forge" / "noarch").glob("*.conda"))
     made = conda("create", "--quiet", "--yes", "--prefix", tmp_path / "one", *archives)
     assert made.returncode == 0, made.stderr
@@ -111,12 +123,22 @@ def test_archives_are_installed_as_they_are(conda_forge, tmp_path):
         (("list", "--prefix", "one"), "one"),
     ],
 )
-def test_an_error_is_one_line_that_names_its_cause(arguments, cause):
-    run = conda(*arguments)
-    assert run.returncode == 1 and re.fullmatch(r"error: .*\n", run.stderr)
-    assert cause in run.stderr
+def test_an_error_is_one_line_that_names_its_cause(conda, arguments, cause):
+    done = conda(*arguments)
+    assert done.returncode == 1 and re.fullmatch(r"error: .*\n", done.stderr)
+    assert cause in done.stderr
 
 
-def test_what_it_does_not_know_it_refuses():
-    run = conda("install", "numpy")
-    assert run.returncode == 2 and "invalid choice" in run.stderr
+def test_what_it_does_not_know_it_refuses(conda):
+    done = conda("install", "numpy")
+    assert done.returncode == 2 and "invalid choice" in done.stderr
+
+
+def test_a_folder_with_a_space_is_quoted_for_the_shell(tmp_path):
+    """Snakemake has bash source the script below what info says, as it is."""
+    envs = tmp_path / "my clone" / "envs"
+    shutil.copytree(ROOT / "envs", envs, ignore=shutil.ignore_patterns("__pycache__"))
+    info = json.loads(run(envs / "frontend" / "bin", "info", "--json").stdout)
+    line = f"source {info['conda_prefix']}/bin/activate '{tmp_path}/my env'; echo $CONDA_PREFIX"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == (f"{tmp_path}/my env\n", "")

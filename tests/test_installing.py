@@ -270,24 +270,6 @@ def test_who_is_killed_leaves_no_environment_and_the_next_makes_it(many, tmp_pat
     assert {path.read_text() for path in (prefix / "share").iterdir()} == set(map(str, range(MANY)))
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A disk of a megabyte."""
-    if os.geteuid() != 0:
-        pytest.skip("only root can mount a small disk")
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder]
-    try:
-        done = subprocess.run(mount, capture_output=True, text=True)
-    except OSError as problem:
-        pytest.skip(f"no small disk: {problem}")
-    if done.returncode:
-        pytest.skip(f"no small disk: {done.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", folder], check=True)
-
-
 @pytest.mark.parametrize("full", ["prefix", "cache"])
 def test_a_full_disk_is_the_cause_in_one_line(full, small_disk, tmp_path, monkeypatch):
     big = package("big", {"share/big": os.urandom(2_000_000)})
@@ -338,6 +320,20 @@ def test_another_md5_than_pinned_is_one_line_that_says_both(remote, tmp_path):
     wrong = [remote[0], remote[1]._replace(md5="0" * 32)]
     line = error(wrong, tmp_path / "env")
     assert remote[1].file_name in line and "0" * 32 in line and remote[1].md5 in line
+
+
+def test_another_md5_than_pinned_is_an_error_whatever_the_cache_has(remote, tmp_path):
+    install(remote, tmp_path / "right")
+    error([remote[0], remote[1]._replace(md5="0" * 32)], tmp_path / "wrong")
+    install(remote, tmp_path / "again")
+    assert_whole(tmp_path / "again", remote)
+
+
+def test_a_cached_package_is_not_fetched_again(remote, tmp_path):
+    install(remote, tmp_path / "one")
+    shutil.rmtree(tmp_path / "server" / "conda-forge")
+    install(remote, tmp_path / "two")
+    assert_whole(tmp_path / "two", remote)
 
 
 def test_a_package_that_the_server_lacks_is_one_line_with_its_address(remote, tmp_path):

@@ -30,7 +30,8 @@ def online(tmp_path, monkeypatch):
     repodata.parent.mkdir(parents=True)
     repodata.write_text("{}")
     with served(tmp_path / "server") as address:
-        monkeypatch.setenv("CONDA_CHANNEL_ALIAS", address)
+        monkeypatch.setattr(situation, "ALIAS", address)
+        monkeypatch.delenv("CONDA_CHANNEL_ALIAS", raising=False)
         yield f"{address}/conda-forge"
 
 
@@ -43,7 +44,8 @@ def closed_port():
 
 @pytest.fixture
 def offline(closed_port, monkeypatch):
-    monkeypatch.setenv("CONDA_CHANNEL_ALIAS", closed_port)
+    monkeypatch.setattr(situation, "ALIAS", closed_port)
+    monkeypatch.delenv("CONDA_CHANNEL_ALIAS", raising=False)
     return f"{closed_port}/conda-forge"
 
 

@@ -13,7 +13,6 @@ Every run asks whether the channel is current, so what only making it needs is i
 """
 
 import email
-import fcntl
 import hashlib
 import os
 import re
@@ -23,13 +22,12 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 import explicit
+from locking import locked
 from situation import ROOT
 
 ENVIRONMENTS = ROOT / "envs"
@@ -96,19 +94,6 @@ def current() -> bool:
     return made and all(path.exists() for path in pins)
 
 
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Wait for whoever holds the lock, which dies with its holder."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            say("another process is at it; waiting")
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
 def say(line: str) -> None:
     print(f"packages from wheels: {line}", file=sys.stderr, flush=True)
 
@@ -124,7 +109,9 @@ def download(folder: Path) -> list[Path]:
     command += ["--dest", str(folder), "--requirement", str(LOCK)]
     pip = subprocess.run(command, capture_output=True, text=True, errors="replace")
     if pip.returncode:
-        reason = " ".join(pip.stderr.rpartition("ERROR: ")[2].split())[:400]
+        broken = re.search(r"connection broken by '(.*)': ", pip.stderr)
+        said = broken[1] if broken else pip.stderr.rpartition("ERROR: ")[2]
+        reason = " ".join(said.split())[:400]
         raise ValueError(f"pip could not download the wheels of {LOCK.relative_to(ROOT)}: {reason}")
     return sorted(folder.glob("*.whl"), key=lambda path: -path.stat().st_size)
 
@@ -181,9 +168,10 @@ def unpack(wheel: Path, folder: Path) -> None:
     command += ["--invalidation-mode", "unchecked-hash", "-s", str(folder), str(folder)]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
     environment["PYTHONHASHSEED"] = "0"  # the order of a frozen set in the bytes
-    subprocess.run(
-        command, capture_output=True, env=environment
-    )  # what cannot compile stays source
+    compiled = subprocess.run(command, capture_output=True, text=True, env=environment)
+    # 1 is for files that are no Python of this version; they stay as they are
+    if compiled.returncode not in (0, 1) or "[Errno" in compiled.stdout:
+        raise ValueError(f"{wheel.name} could not be compiled: {compiled.stdout.strip()[-200:]}")
 
 
 def assemble(target: Path, files: Path, **what: object) -> None:
@@ -191,15 +179,19 @@ def assemble(target: Path, files: Path, **what: object) -> None:
     from rattler_build import assemble_package
 
     with tempfile.TemporaryDirectory(dir=FOLDER, prefix=".part.") as part:
-        made = assemble_package(
-            **what,
-            files_dir=files,
-            output_dir=part,
-            compression_level=3,
-            compression_threads=1,
-            timestamp=datetime(2026, 1, 1, tzinfo=UTC),
-            detect_prefix=False,
-        )
+        try:
+            made = assemble_package(
+                **what,
+                files_dir=files,
+                output_dir=part,
+                compression_level=3,
+                compression_threads=1,
+                timestamp=datetime(2026, 1, 1, tzinfo=UTC),
+                detect_prefix=False,
+            )
+        except Exception as error:  # rattler-build's errors share no ancestor
+            reason = " ".join(str(error).split())
+            raise ValueError(f"{target.name} could not be made: {reason}") from error
         target.parent.mkdir(parents=True, exist_ok=True)
         made.path.replace(target)
 
@@ -258,6 +250,7 @@ def make_packages() -> None:
     from rattler.platform import Subdir
 
     start, digest = time.monotonic(), made_from()
+    STAMP.unlink(missing_ok=True)
     PINS_STAMP.unlink(missing_ok=True)
     for part in FOLDER.glob(".part.*"):
         shutil.rmtree(part)
@@ -266,7 +259,7 @@ def make_packages() -> None:
         versions = locked_versions(paths)
         wheels = [describe(path, versions) for path in paths]
         missing = [wheel for wheel in wheels if not wheel.archive.exists()]
-        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
             jobs = {pool.submit(convert, wheel): wheel for wheel in missing}
             for count, job in enumerate(as_completed(jobs), start=1):
                 job.result()
@@ -278,7 +271,11 @@ def make_packages() -> None:
     for path in CHANNEL.glob("*/*.conda"):
         if path not in wanted:
             path.unlink()
-    asyncio.run(index.index_fs(CHANNEL, write_zst=False, write_shards=False, force=True))
+    try:
+        asyncio.run(index.index_fs(CHANNEL, write_zst=False, write_shards=False, force=True))
+    except Exception as error:  # py-rattler's errors share no ancestor
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{CHANNEL} could not be indexed: {reason}") from error
     STAMP.write_text(digest, encoding="utf-8")
     say(f"{len(wanted)} packages ready after {time.monotonic() - start:.0f} s")
 

@@ -14,6 +14,7 @@ from rattler.package import BuildString
 
 import channel
 import explicit
+from locking import locked
 from situation import ALIAS, ROOT, channel_url
 
 CACHE = ROOT / ".snakemake" / "packages"
@@ -62,6 +63,31 @@ def remote_record(package: explicit.Package) -> RepoDataRecord:
     return RepoDataRecord(record, package.file_name, url, url.rsplit("/", 2)[0])
 
 
+def cached(record: PackageRecord) -> Path:
+    """Where py-rattler keeps a package that it has unpacked."""
+    return CACHE / f"{record.name.normalized}-{record.version}-{record.build}"
+
+
+def forget_others(wanted: list[RepoDataRecord]) -> None:
+    """Remove from the cache what has a wanted package's name and not, for all we know, its md5.
+
+    Without a sha256, which explicit lists lack, py-rattler takes whatever has the name.
+    """
+    for record in wanted:
+        if record.sha256 is None and cached(record).exists():
+            note = cached(record).with_name(f"{cached(record).name}.md5")
+            if not note.exists() or note.read_text() != record.md5.hex():
+                shutil.rmtree(cached(record))
+
+
+def note_hashes(wanted: list[RepoDataRecord]) -> None:
+    """Note, beside each package that has been fetched and so been checked, its md5."""
+    for record in wanted:
+        if record.md5:
+            note = cached(record).with_name(f"{cached(record).name}.md5")
+            note.write_text(record.md5.hex())
+
+
 def records(packages: list[explicit.Package]) -> list[RepoDataRecord]:
     return [
         (local_record if package.url.startswith("file:") else remote_record)(package)
@@ -81,7 +107,7 @@ def install(wanted: list[RepoDataRecord], prefix: Path) -> None:
     if not any(Path(f"{prefix}.{kind}").exists() for kind in ("pin.txt", "yaml")):
         _install(wanted, prefix)
         return
-    with channel.locked(prefix.with_name(f".{prefix.name}.lock")):
+    with locked(prefix.with_name(f".{prefix.name}.lock")):
         if not (prefix / "conda-meta").exists():
             for part in prefix.parent.glob(f".part.{prefix.name}.*"):
                 shutil.rmtree(part)
@@ -99,6 +125,7 @@ def _install(
     part = Path(tempfile.mkdtemp(dir=prefix.parent, prefix=f".part.{prefix.name}."))
     try:
         part.chmod(0o755)
+        forget_others(wanted)
         done = rattler.install(
             wanted,
             part,
@@ -107,6 +134,7 @@ def _install(
             alternative_target_prefix=prefix,
         )
         asyncio.run(done)
+        note_hashes(wanted)
         before_rename()
         part.rename(prefix)
     except OSError:

@@ -30,12 +30,15 @@ def solutions(environments: list[Path], channel: str) -> dict[Path, list[RepoDat
     def solve(specs: list[str], prefer: list[RepoDataRecord] = ()) -> list[RepoDataRecord]:
         return solving.solve(specs, channel, SUBDIR, machine, prefer)
 
+    solve(["python"])  # what cannot fail, unless there is no channel
     solvable = []
     for environment in environments:
         try:
             solve(solving.specs(environment))
             solvable.append(environment)
         except ValueError as error:
+            if "No candidates were found" not in str(error):
+                raise
             print(f"{environment.relative_to(ROOT)} stays without pins: {error}", file=sys.stderr)
     together = solve(sorted({spec for env in solvable for spec in solving.specs(env)}))
     return {env: solve(solving.specs(env), together) for env in solvable}
@@ -47,7 +50,10 @@ def main() -> None:
     args = parser.parse_args()
     channel = args.records.resolve().as_uri() if args.records else channel_url()
     environments = sorted((ROOT / "envs").glob("*.yaml"))
-    found = solutions(environments, channel)
+    try:
+        found = solutions(environments, channel)
+    except ValueError as error:
+        sys.exit(f"error: {error}")
     for environment in environments:
         pin_file(environment).unlink(missing_ok=True)
         if environment in found:

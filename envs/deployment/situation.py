@@ -4,9 +4,12 @@
 - conda-forge: there is no conda; the frontend beside this folder stands in, on py-rattler.
 - wheels: conda-forge cannot be reached; the frontend takes packages that it makes from wheels.
 
-CAUSALRANK_PACKAGES forces one of them. Without it, what the first run chose is kept as long as the
-same conda, or none, is on PATH, so that a network that comes and goes changes no environment.
-Conda's own variable CONDA_CHANNEL_ALIAS names another server than conda's.
+CAUSALRANK_PACKAGES forces one of them, for that run. Otherwise what the first run chose is kept as
+long as the same conda, or none, is on PATH, so that a network that comes and goes changes no
+environment; removing .snakemake/packages.json has it chosen anew.
+
+Conda's own variable CONDA_CHANNEL_ALIAS names another server of conda-forge. Explicit lists name
+the usual one, and a conda takes them at their word, so behind such a mirror the frontend is used.
 """
 
 import json
@@ -84,15 +87,17 @@ def choose(environ: MutableMapping[str, str]) -> tuple[str, str]:
     recorded = _recorded(conda)
     if recorded in SITUATIONS:
         return recorded, ""
-    if not reachable(channel_url()):
-        passed_over = f", so {conda} is not used" if conda else ""
-        return "wheels", (
-            f"environments: {channel_url()} cannot be reached{passed_over};"
-            " packages are made from pip's wheels"
-        )
+    usual, mirror = f"{ALIAS}/conda-forge", channel_url()
+    passed_over = ""
     if conda:
-        return "conda", f"environments: from conda-forge, by {conda}"
-    return "conda-forge", f"environments: from {channel_url()}, by py-rattler"
+        if reachable(usual):
+            return "conda", f"environments: from conda-forge, by {conda}"
+        passed_over = f" ({usual} cannot be reached, so {conda} is not used)"
+    if not (conda and mirror == usual) and reachable(mirror):
+        return "conda-forge", f"environments: from {mirror}, by py-rattler{passed_over}"
+    return "wheels", (
+        f"environments: made from pip's wheels, since {mirror} cannot be reached{passed_over}"
+    )
 
 
 def enter(environ: MutableMapping[str, str]) -> tuple[str, str]:
@@ -108,11 +113,12 @@ def enter(environ: MutableMapping[str, str]) -> tuple[str, str]:
 
 
 def remember(name: str, path: str) -> None:
-    """Record the situation in which environments were deployed, and the conda on that PATH.
+    """Record the situation that was chosen, and the conda on that PATH.
 
     `path` is the user's, from before `enter`, which puts the driver's own folder on it.
     """
     record = json.dumps({"situation": name, "conda": conda_on_path(path)})
+    RECORD.parent.mkdir(exist_ok=True)
     part = RECORD.with_suffix(f".{os.getpid()}")
     part.write_text(record, encoding="utf-8")
     part.replace(RECORD)

@@ -85,12 +85,16 @@ def enter_situation():
         driver = str(Path(sys.executable).parent)
         os.environ |= {"PATH": os.pathsep.join([driver, *os.get_exec_path()])}
         return "driver"
+    if set(str(ENVIRONMENTS)) & set("'\"`$\\"):
+        sys.exit(f"error: no environment works in {ENVIRONMENTS}: move it, for its quotes, $ or \\")
+    path = os.environ.get("PATH", "")
     try:
         name, line = situation.enter(os.environ)
     except ValueError as error:
         sys.exit(f"error: {error}")
     if line and workflow.is_main_process:
         print(line, file=sys.stderr)
+        situation.remember(name, path)
     return name
 
 
@@ -100,15 +104,18 @@ def check_environments():
     for env in workflow.dag.conda_envs.values():
         if env.pin_file:
             pins = env.pin_file.get_path_or_uri(secret_free=True)
-            found = explicit.installed(env.address)
-            different = explicit.differences(explicit.read(pins), found)
+            try:
+                found = explicit.installed(env.address)
+                different = explicit.differences(explicit.read(pins), found)
+            except ValueError as error:
+                different = [str(error)]
             if different:
                 Path(f"{env.address}.env_setup_done").unlink(missing_ok=True)
                 wrong.append(f"{os.path.relpath(pins)}: {'; '.join(different[:3])}")
     if wrong:
         sys.exit(
             f"error: an environment is not what its pin file says, {wrong[0]}; run again, and"
-            " it is made anew"
+            " it is made anew, once what Snakemake may warn of above is mended"
         )
 
 
@@ -119,10 +126,8 @@ def exact_pins(environment):
 
 
 STUDY, GRID, CLAIMS = read_study()
-USERS_PATH = os.pathsep.join(os.get_exec_path())
 DEPLOYED = DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method
 PACKAGES_FROM = enter_situation()
-ENVIRONMENT_NAMES = sorted(path.stem for path in ENVIRONMENTS.glob("*.yaml"))
 R = STUDY["results"]
 CELL = f"{R}/cells/source~{{source}}/N~{{N}}/d~{{d}}/feature_map~{{feature_map}}"
 
@@ -226,6 +231,7 @@ def left_the_grid():
 CONTROLS = ("two_token", "running_sum", "all_ones", "rank_one_softmax", "product_rank")
 GATHERED = ("rank", "numerical_rank", "spectrum", "bound", "singular_values")
 MODELS = sorted({cell.source for cell in GRID if STUDY["sources"][cell.source]["kind"] == "model"})
+ENVIRONMENT_NAMES = ["exact", "figures", "linalg", *(["model"] if MODELS else []), "tables"]
 TABLES = [
     f"{R}/tables/{name}.csv"
     for name in (*GATHERED, *CONTROLS, "verdicts", "summary", *(["heads"] if MODELS else []))
