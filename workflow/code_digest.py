@@ -61,6 +61,12 @@ def fingerprint(path: Path) -> bytes:
     return hashlib.sha256(ast.dump(parsed(path)).encode()).digest()
 
 
+@cache
+def pins(environment: Path) -> bytes:
+    """What an environment's file says, comments and layout aside."""
+    return repr(yaml.safe_load(environment.read_text(encoding="utf-8"))).encode()
+
+
 def import_closure(script: Path) -> tuple[Path, ...]:
     """The files beside `script` that it imports, directly or not, and itself, sorted."""
     closure, pending = set(), [script]
@@ -74,7 +80,7 @@ def import_closure(script: Path) -> tuple[Path, ...]:
 
 def code_digest(script: Path, environment: Path) -> str:
     """SHA-256 over the syntax trees of `script`'s import closure and the environment's content."""
-    digest = hashlib.sha256(repr(yaml.safe_load(environment.read_text())).encode())
+    digest = hashlib.sha256(pins(environment))
     for path in import_closure(script):
         digest.update(path.relative_to(script.parent).as_posix().encode())
         digest.update(fingerprint(path))

@@ -37,7 +37,7 @@ class CellKey:
         return f"source~{self.source}/N~{self.N}/d~{self.d}/feature_map~{self.feature_map}"
 
 
-class _UniqueKeyLoader(yaml.SafeLoader):
+class _UniqueKeyLoader(yaml.CSafeLoader):
     """YAML's last-one-wins for repeated keys would hide a source; here they are an error."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
@@ -64,7 +64,6 @@ def read_yaml(path: Path) -> Any:
     try:
         with path.open(encoding="utf-8") as file:
             loader = _UniqueKeyLoader(file)
-            loader.name = str(path)
             try:
                 return loader.get_single_data()
             finally:
@@ -100,7 +99,7 @@ def load(paths: list[Path], overrides: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_schema(name: str) -> dict[str, Any]:
-    return yaml.safe_load((DIRECTORY / "schemas" / f"{name}.schema.yaml").read_text())
+    return read_yaml(DIRECTORY / "schemas" / f"{name}.schema.yaml")
 
 
 def _matches(validator, pattern: str, instance: Any, schema: dict) -> Iterator:
