@@ -71,6 +71,20 @@ def test_every_rule_names_the_environment_of_its_digest():
             assert conda and digest and conda[1] == digest[1], rule.split(":")[0]
 
 
+@pytest.mark.parametrize("script", sorted(path.name for path in (ROOT / "scripts").glob("*.py")))
+def test_large_modules_are_imported_without_garbage_collection(script):
+    """The pause comes before the first of them, or the import pays for what it saves."""
+    imported = [
+        (node.lineno, (getattr(node, "module", None) or node.names[0].name).split(".")[0])
+        for node in ast.walk(code_digest.parsed(ROOT / "scripts" / script))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
+    names = [name for _, name in sorted(imported)]
+    large = [name for name in names if name in ("pandas", "matplotlib", "scipy")]
+    if large and script != "figure_style.py":  # which the scripts of figures import
+        assert names.index("no_garbage_collection") < names.index(large[0])
+
+
 PINNED = sorted(path.name.split(".")[0] for path in (ROOT / "envs").glob("*.linux-64.pin.txt"))
 
 
