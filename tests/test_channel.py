@@ -143,7 +143,7 @@ def converted(path, folder, monkeypatch):
     folder.mkdir()
     one = described(path)
     channel.convert(one)
-    assert [path.name for path in folder.iterdir()] == ["channel"]
+    assert sorted(path.name for path in folder.iterdir()) == ["channel", "md5"]
     return one.archive.read_bytes()
 
 
@@ -325,6 +325,38 @@ def test_missing_pins_are_written_again(project):
     assert not channel.current()
     channel.make()
     assert pins("one").read_text() == text
+
+
+@pytest.mark.parametrize("keep", [0, 100])
+def test_damaged_packages_are_made_anew_when_the_stamp_is_gone_too(project, keep):
+    """As a machine may leave them that lost its power."""
+    texts = {name: pins(name).read_text() for name in ("one", "two")}
+    for path in channel.CHANNEL.glob("*/*.conda"):
+        path.write_bytes(path.read_bytes()[:keep])
+    channel.STAMP.unlink()
+    channel.make()
+    assert {name: pins(name).read_text() for name in texts} == texts
+    installing.records(explicit.read(pins("one")))
+
+
+def test_a_package_with_another_byte_is_not_pinned(project):
+    text = pins("one").read_text()
+    path = channel.CHANNEL / "noarch" / archives()["beta"][0]
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    channel.STAMP.unlink()
+    channel.make()
+    assert pins("one").read_text() == text
+
+
+@pytest.mark.parametrize("text", ["", "garbage"])
+def test_pins_that_are_not_what_was_written_are_written_again(project, text):
+    before = pins("one").read_text()
+    pins("one").write_text(text or pins("two").read_text())
+    assert not channel.current()
+    channel.make()
+    assert pins("one").read_text() == before
 
 
 def test_a_wheel_with_another_hash_is_one_line_of_pip(project):

@@ -164,6 +164,9 @@ def test_a_changed_pin_rebuilds_its_environment_and_reruns_its_steps_alone(deplo
     for name, content in pins.items():
         assert channel.pin_file(yaml.with_stem(name)).read_bytes() == content
     pin_file.write_text(pin_file.read_text() + "# as if a wheel had changed\n")
+    call_it_solved = "import channel; channel.PINS_STAMP.write_text(channel.solved())"
+    own = {"PYTHONPATH": str(deployed.folder / "envs" / "deployment")}
+    subprocess.run([sys.executable, "-c", call_it_solved], check=True, env=os.environ | own)
     try:
         assert set(deployed.planned("config/smoke.yaml")) == expected
     finally:

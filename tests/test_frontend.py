@@ -139,6 +139,17 @@ def test_a_folder_with_a_space_is_quoted_for_the_shell(tmp_path):
     envs = tmp_path / "my clone" / "envs"
     shutil.copytree(ROOT / "envs", envs, ignore=shutil.ignore_patterns("__pycache__"))
     info = json.loads(run(envs / "frontend" / "bin", "info", "--json").stdout)
+    python = tmp_path / "my env" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.symlink_to(sys.executable)
     line = f"source {info['conda_prefix']}/bin/activate '{tmp_path}/my env'; echo $CONDA_PREFIX"
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == (f"{tmp_path}/my env\n", "")
+
+
+def test_an_environment_without_python_is_not_activated(tmp_path):
+    """Or the driver's Python would run its steps."""
+    line = f"source {ACTIVATE} '{tmp_path}'; python -c pass"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr == f"error: {tmp_path} has no python; remove it, and run again\n"

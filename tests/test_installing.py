@@ -270,6 +270,14 @@ def test_who_is_killed_leaves_no_environment_and_the_next_makes_it(many, tmp_pat
     assert {path.read_text() for path in (prefix / "share").iterdir()} == set(map(str, range(MANY)))
 
 
+def test_a_file_that_was_damaged_is_mended_by_making_the_environment_anew(two, tmp_path):
+    """Its file is one with that in the cache, where both are on one disk."""
+    install(two, tmp_path / "one")
+    (tmp_path / "one" / "share" / "a").write_text("xx xx")
+    install(two, tmp_path / "two")
+    assert (tmp_path / "two" / "share" / "a").read_text() == "of a"
+
+
 @pytest.mark.parametrize("full", ["prefix", "cache"])
 def test_a_full_disk_is_the_cause_in_one_line(full, small_disk, tmp_path, monkeypatch):
     big = package("big", {"share/big": os.urandom(2_000_000)})

@@ -26,6 +26,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+import dependencies
 import explicit
 from locking import locked
 from situation import ROOT
@@ -77,10 +78,22 @@ def made_from() -> str:
     return short_digest(interpreter(), str(CHANNEL.resolve()), LOCK.read_text(encoding="utf-8"))
 
 
-def solved_from() -> str:
-    """A digest of all that the pin files are made from."""
-    texts = [path.read_text(encoding="utf-8") for path in sorted(ENVIRONMENTS.glob("*.yaml"))]
-    return short_digest(made_from(), *texts)
+def solved() -> str:
+    """A digest of the pin files, as far as they are there, and of all that they are made from."""
+    environments = sorted(ENVIRONMENTS.glob("*.yaml"))
+    pins = [pin_file(path) for path in environments if pin_file(path).exists()]
+    content = [hashlib.sha256(path.read_bytes()).hexdigest() for path in (*environments, *pins)]
+    return short_digest(made_from(), *content)
+
+
+def note_of(archive: Path) -> Path:
+    """Where the md5 of an archive is kept, which tells a whole one from a damaged."""
+    return FOLDER / "md5" / archive.name
+
+
+def md5(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "md5").hexdigest()
 
 
 def says(stamp: Path, digest: str) -> bool:
@@ -89,9 +102,7 @@ def says(stamp: Path, digest: str) -> bool:
 
 def current() -> bool:
     """Whether nothing is to be made."""
-    pins = map(pin_file, ENVIRONMENTS.glob("*.yaml"))
-    made = says(STAMP, made_from()) and says(PINS_STAMP, solved_from())
-    return made and all(path.exists() for path in pins)
+    return says(STAMP, made_from()) and says(PINS_STAMP, solved())
 
 
 def say(line: str) -> None:
@@ -109,8 +120,10 @@ def download(folder: Path) -> list[Path]:
     command += ["--dest", str(folder), "--requirement", str(LOCK)]
     pip = subprocess.run(command, capture_output=True, text=True, errors="replace")
     if pip.returncode:
-        broken = re.search(r"connection broken by '(.*)': ", pip.stderr)
+        broken = re.search(r"connection broken by '(?:.*>: )?(.*)': ", pip.stderr)
         said = broken[1] if broken else pip.stderr.rpartition("ERROR: ")[2]
+        if "Traceback" in said:
+            said = said.strip().splitlines()[-1]
         reason = " ".join(said.split())[:400]
         raise ValueError(f"pip could not download the wheels of {LOCK.relative_to(ROOT)}: {reason}")
     return sorted(folder.glob("*.whl"), key=lambda path: -path.stat().st_size)
@@ -192,7 +205,9 @@ def assemble(target: Path, files: Path, **what: object) -> None:
         except Exception as error:  # rattler-build's errors share no ancestor
             reason = " ".join(str(error).split())
             raise ValueError(f"{target.name} could not be made: {reason}") from error
-        target.parent.mkdir(parents=True, exist_ok=True)
+        for path in (target, note_of(target)):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        note_of(target).write_text(md5(made.path), encoding="utf-8")
         made.path.replace(target)
 
 
@@ -241,6 +256,10 @@ def package_python(target: Path) -> None:
         )
 
 
+def whole(archive: Path) -> bool:
+    return archive.exists() and says(note_of(archive), md5(archive))
+
+
 def make_packages() -> None:
     """Make the packages that are missing, and remove those that no longer belong."""
     import asyncio
@@ -258,14 +277,14 @@ def make_packages() -> None:
         paths = download(Path(folder))
         versions = locked_versions(paths)
         wheels = [describe(path, versions) for path in paths]
-        missing = [wheel for wheel in wheels if not wheel.archive.exists()]
+        missing = [wheel for wheel in wheels if not whole(wheel.archive)]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             jobs = {pool.submit(convert, wheel): wheel for wheel in missing}
             for count, job in enumerate(as_completed(jobs), start=1):
                 job.result()
                 say(f"{count} of {len(jobs)}: {jobs[job].name} {jobs[job].version}")
     python = python_archive(str(Subdir.current()))
-    if not python.exists():
+    if not whole(python):
         package_python(python)
     wanted = {python, *(wheel.archive for wheel in wheels)}
     for path in CHANNEL.glob("*/*.conda"):
@@ -286,7 +305,7 @@ def write_pins() -> None:
 
     for environment in sorted(ENVIRONMENTS.glob("*.yaml")):
         try:
-            records = solving.solve(solving.specs(environment), CHANNEL.resolve().as_uri())
+            records = solving.solve(dependencies.specs(environment), CHANNEL.resolve().as_uri())
         except ValueError as error:
             raise ValueError(
                 f"envs/{environment.name} asks for what envs/{LOCK.name} does not have: {error}"
@@ -307,6 +326,5 @@ def make() -> None:
         if not says(STAMP, made_from()):
             make_packages()
         if not current():
-            digest = solved_from()
             write_pins()
-            PINS_STAMP.write_text(digest, encoding="utf-8")
+            PINS_STAMP.write_text(solved(), encoding="utf-8")

@@ -1,7 +1,6 @@
 """Put the packages of an explicit list into an environment that appears whole or not at all."""
 
 import asyncio
-import hashlib
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 import rattler
 from rattler import PackageRecord, RepoDataRecord
 from rattler.package import BuildString
+from rattler.package_cache import PackageCache, ValidationMode
 
 import channel
 import explicit
@@ -18,11 +18,6 @@ from locking import locked
 from situation import ALIAS, ROOT, channel_url
 
 CACHE = ROOT / ".snakemake" / "packages"
-
-
-def md5(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "md5").hexdigest()
 
 
 def local_record(package: explicit.Package) -> RepoDataRecord:
@@ -34,7 +29,7 @@ def local_record(package: explicit.Package) -> RepoDataRecord:
     if not path.exists():
         channel.STAMP.unlink(missing_ok=True)
         raise ValueError(f"{path} is missing; run again, and it is made anew")
-    if md5(path) != package.md5:
+    if channel.md5(path) != package.md5:
         channel.STAMP.unlink(missing_ok=True)
         path.unlink()
         raise ValueError(
@@ -129,7 +124,7 @@ def _install(
         done = rattler.install(
             wanted,
             part,
-            cache_dir=CACHE,
+            package_cache=PackageCache.new_layered([CACHE], validation_mode=ValidationMode.full()),
             show_progress=False,
             alternative_target_prefix=prefix,
         )

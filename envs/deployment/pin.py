@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rattler import RepoDataRecord
 
+import dependencies
 import explicit
 import solving
 from situation import ALIAS, ROOT, channel_url
@@ -34,14 +35,14 @@ def solutions(environments: list[Path], channel: str) -> dict[Path, list[RepoDat
     solvable = []
     for environment in environments:
         try:
-            solve(solving.specs(environment))
+            solve(dependencies.specs(environment))
             solvable.append(environment)
         except ValueError as error:
             if "No candidates were found" not in str(error):
                 raise
             print(f"{environment.relative_to(ROOT)} stays without pins: {error}", file=sys.stderr)
-    together = solve(sorted({spec for env in solvable for spec in solving.specs(env)}))
-    return {env: solve(solving.specs(env), together) for env in solvable}
+    together = solve(sorted({spec for env in solvable for spec in dependencies.specs(env)}))
+    return {env: solve(dependencies.specs(env), together) for env in solvable}
 
 
 def main() -> None:

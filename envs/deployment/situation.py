@@ -31,7 +31,7 @@ PATIENCE = 5.0  # seconds
 
 def channel_url() -> str:
     """The address of conda-forge."""
-    return os.environ.get("CONDA_CHANNEL_ALIAS", ALIAS).rstrip("/") + "/conda-forge"
+    return (os.environ.get("CONDA_CHANNEL_ALIAS") or ALIAS).rstrip("/") + "/conda-forge"
 
 
 def reachable(url: str) -> bool:
@@ -66,7 +66,8 @@ def _recorded(conda: str | None) -> str | None:
     """What an earlier run chose with the same conda, or none, on PATH."""
     try:
         record = json.loads(RECORD.read_text(encoding="utf-8"))
-        return record["situation"] if record["conda"] == conda else None
+        usable = record["conda"] == conda and (conda or record["situation"] != "conda")
+        return record["situation"] if usable else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -2,36 +2,14 @@
 
 import asyncio
 from collections.abc import Sequence
-from pathlib import Path
 
 import rattler
-import yaml
 from rattler import PackageName, RepoDataRecord, Version
 from rattler.package import BuildString
 from rattler.platform import Subdir
 from rattler.virtual_package import GenericVirtualPackage, VirtualPackage
 
 import explicit
-
-
-def specs(environment: str | Path) -> list[str]:
-    """The dependencies that a YAML file asks for.
-
-    Raises ValueError for what this frontend does not know: other channels, or pip's packages.
-    """
-    try:
-        content = yaml.safe_load(Path(environment).read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ValueError(f"{environment}: not YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(content, dict):
-        raise ValueError(f"{environment}: it must have channels and dependencies")
-    if content.get("channels") != ["conda-forge"]:
-        raise ValueError(f"{environment}: channels: it must be conda-forge alone")
-    wanted = content.get("dependencies")
-    listed = isinstance(wanted, list) and len(wanted) > 0
-    if not listed or not all(isinstance(spec, str) for spec in wanted):
-        raise ValueError(f"{environment}: dependencies: each must be a conda package in one line")
-    return wanted
 
 
 def virtual_package(name: str, version: str) -> GenericVirtualPackage:

@@ -1,8 +1,6 @@
 import os
 import re
 
-import yaml
-
 import code_digest
 import resources
 import study as studies
@@ -12,6 +10,7 @@ STEPS = Path(workflow.basedir).parent / "scripts"
 ENVIRONMENTS = Path(workflow.basedir).parent / "envs"
 
 sys.path.insert(0, str(ENVIRONMENTS / "deployment"))
+import dependencies
 import explicit
 import situation
 
@@ -85,8 +84,10 @@ def enter_situation():
         driver = str(Path(sys.executable).parent)
         os.environ |= {"PATH": os.pathsep.join([driver, *os.get_exec_path()])}
         return "driver"
-    if set(str(ENVIRONMENTS)) & set("'\"`$\\"):
-        sys.exit(f"error: no environment works in {ENVIRONMENTS}: move it, for its quotes, $ or \\")
+    if set(str(ENVIRONMENTS)) & set("'\"`$\\{}"):
+        sys.exit(
+            f"error: no environment works in {ENVIRONMENTS}: move it, for its quotes, braces, $ or \\"
+        )
     path = os.environ.get("PATH", "")
     try:
         name, line = situation.enter(os.environ)
@@ -107,6 +108,8 @@ def check_environments():
             try:
                 found = explicit.installed(env.address)
                 different = explicit.differences(explicit.read(pins), found)
+                if not Path(env.address, "bin", "python").exists():
+                    different.insert(0, f"{env.address} has no python")
             except ValueError as error:
                 different = [str(error)]
             if different:
@@ -121,10 +124,19 @@ def check_environments():
 
 def exact_pins(environment):
     """The packages that an environment asks for by version, as NAME=VERSION."""
-    content = yaml.safe_load((ENVIRONMENTS / f"{environment}.yaml").read_text(encoding="utf-8"))
-    return [spec for spec in content["dependencies"] if re.fullmatch(r"[\w-]+=[\w.]+", spec)]
+    specs = dependencies.specs(ENVIRONMENTS / f"{environment}.yaml")
+    return [spec for spec in specs if re.fullmatch(r"[\w-]+=[\w.]+", spec)]
 
 
+def check_environment_files():
+    for environment in ENVIRONMENTS.glob("*.yaml"):
+        try:
+            dependencies.specs(environment)
+        except ValueError as error:
+            sys.exit(f"error: {error}")
+
+
+check_environment_files()
 STUDY, GRID, CLAIMS = read_study()
 DEPLOYED = DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method
 PACKAGES_FROM = enter_situation()
