@@ -9,7 +9,8 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
   $$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2> /dev/null \
   && { echo $$p; break; }; done)
 BIN := .venv/bin
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-compile
+COMPILE := $(BIN)/python -m compileall -q -j 0 .venv/lib > /dev/null || true  # pip takes one core
 SNAKEMAKE := $(BIN)/python -m snakemake
 export STUDY
 
@@ -38,13 +39,15 @@ lint: .venv/test.stamp
 
 .venv/run.stamp: envs/requirements.txt
 	@test -n "$(PYTHON)" || { echo "error: no Python 3.11 to 3.13 found; name one: make PYTHON=..."; exit 1; }
-	@echo "setting up .venv: about two minutes"
+	@echo "setting up .venv: about a minute"
 	$(PYTHON) -m venv .venv
 	@$(INSTALL) -r $< || { echo "error: pip could not install $<; is its index reachable?"; exit 1; }
+	@$(COMPILE)
 	@touch $@
 
 .venv/test.stamp: envs/requirements-dev.txt envs/wheels.txt .venv/run.stamp
 	@$(INSTALL) -r envs/wheels.txt -r $< || { echo "error: pip could not install $<; is its index reachable?"; exit 1; }
+	@$(COMPILE)
 	@touch $@
 
 # Pin again: needs uv on PATH.

@@ -3,6 +3,7 @@
 import asyncio
 import shutil
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -139,4 +140,6 @@ def _install(
         reason = " ".join(str(error).split())
         raise ValueError(f"the packages could not be installed: {reason}") from error
     finally:
-        shutil.rmtree(part, ignore_errors=True)
+        while part.exists():  # py-rattler's threads go on for a moment after a failure
+            shutil.rmtree(part, ignore_errors=True)
+            time.sleep(0.1)
