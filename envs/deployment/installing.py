@@ -140,6 +140,7 @@ def _install(
         reason = " ".join(str(error).split())
         raise ValueError(f"the packages could not be installed: {reason}") from error
     finally:
-        while part.exists():  # py-rattler's threads go on for a moment after a failure
+        patience = time.monotonic() + 5  # py-rattler's threads go on for a moment after a failure
+        while part.exists() and time.monotonic() < patience:
             shutil.rmtree(part, ignore_errors=True)
             time.sleep(0.1)
