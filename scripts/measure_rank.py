@@ -12,6 +12,7 @@ from causalrank.determinant import (
     dense_log_det,
     log_row_sums,
 )
+from causalrank.diagonal import zero_diagonal
 from causalrank.ensembles import seed_of
 from causalrank.mixing import MASKS, NORMALIZATIONS, matrix
 from causalrank.rank import (
@@ -20,7 +21,6 @@ from causalrank.rank import (
     causal_rank,
     dense_rank,
     random_prime,
-    zero_diagonal,
 )
 from cell_files import MATRIX_KEYS, Cell, load_cell, progress
 from whole_files import load_arrays, write_csv

@@ -9,10 +9,11 @@ for every size used here, and is stated with the result.
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 
 import flint
 import numpy as np
+
+from .diagonal import zero_diagonal
 
 PRIME_BITS = 61
 PRIMES_AT_LEAST = 3 * 2**60 / (5 * 60 * math.log(2))
@@ -35,28 +36,6 @@ def random_prime(generator: np.random.Generator) -> int:
         candidate = int(generator.integers(2 ** (PRIME_BITS - 1), 2**PRIME_BITS)) | 1
         if flint.fmpz(candidate).is_prime():
             return candidate
-
-
-def zero_diagonal(F: np.ndarray, G: np.ndarray) -> np.ndarray:
-    """Which f_i . g_i are exactly zero: booleans of shape (N,), for F and G of shape (N, D).
-
-    Decided exactly: a sum is zero for certain when no product has two nonzero factors, nonzero
-    for certain when all such products have one sign or the computed sum exceeds its rounding
-    error, and is otherwise summed as fractions. Products that underflow are not zero.
-    """
-    overlap = (F != 0) & (G != 0)
-    negative = np.signbit(F) ^ np.signbit(G)
-    zero = ~overlap.any(axis=1)
-    mixed = (overlap & negative).any(axis=1) & (overlap & ~negative).any(axis=1)
-    for i in np.flatnonzero(mixed):
-        with np.errstate(over="ignore", invalid="ignore"):
-            products = F[i] * G[i]
-            error = 2 * len(products) * (np.finfo(float).eps * np.abs(products).sum() + 5e-324)
-            told = abs(products.sum()) > error
-        if not told:
-            pairs = zip(F[i].tolist(), G[i].tolist(), strict=True)
-            zero[i] = sum(Fraction(f) * Fraction(g) for f, g in pairs) == 0
-    return zero
 
 
 def residues(X: np.ndarray, p: int) -> tuple[list[list[int]], int]:
