@@ -1,10 +1,11 @@
 """Sums over all singular values of an operator, by stochastic Lanczos quadrature.
 
-tr f(A^T A) = E[z^T f(A^T A) z] for random z with independent entries of mean 0 and variance 1. From
-z, Golub-Kahan-Lanczos gives a bidiagonal B, and Gauss quadrature makes of it
-z^T f(A^T A) z = ||z||^2 sum_i tau_i^2 f(theta_i^2), with theta_i the singular values of B and tau_i the
-first entries of its right singular vectors (Golub and Meurant 2010; Ubaru, Chen and Saad 2017). The
-leading triplets, once known, are taken out of z and counted exactly: they make most of the variance.
+tr f(A^T A) = E[z^T f(A^T A) z] for random z with independent entries of mean 0 and variance 1.
+From z, Golub-Kahan-Lanczos gives a bidiagonal B, and Gauss quadrature makes of it
+z^T f(A^T A) z = ||z||^2 sum_i tau_i^2 f(theta_i^2), with theta_i the singular values of B and tau_i
+the first entries of its right singular vectors (Golub and Meurant 2010; Ubaru, Chen and Saad 2017).
+The leading triplets, once known, are taken out of z and counted exactly: they make most of the
+variance.
 
 B with its last column kept gives the Gauss-Radau rule with a node at zero. The even derivatives of
 sqrt(t) are negative and the odd ones positive, so Gauss bounds a sum of singular values from above
@@ -25,7 +26,7 @@ Function = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value and the half-width of its interval: 95 % for the sample, and the quadrature's bounds."""
+    """A value and its interval's half-width: 95 % for the sample, and the quadrature's bounds."""
 
     value: float
     error: float

@@ -13,9 +13,9 @@ the inverse by solving the second equation for x_i: forward substitution. Here a
 taken at once: y = T x + F s, then s + G^T x, where the chunk's triangular block T = tril(F G^T) is
 formed when it is needed. The transpose is the same recurrence from the last token back.
 
-The state of a solve grows or decays exponentially with N, past the range of any float, so it carries
-a binary exponent, and so does every result. An error made at one token grows no faster than a
-solution can: a solve whose solution grows as fast as A^-1 allows, as a Krylov method's do, is
+The state of a solve grows or decays exponentially with N, past the range of any float, so it
+carries a binary exponent, and so does every result. An error made at one token grows no faster than
+a solution can: a solve whose solution grows as fast as A^-1 allows, as a Krylov method's do, is
 accurate relative to its norm where A is numerically singular.
 """
 
@@ -34,7 +34,7 @@ CHUNK = 64
 SPREAD = 300
 """How many binary orders of magnitude the rows of one chunk may span; beyond, it is split."""
 HUGE = 2.0**300
-"""A state beyond this, or below its inverse, is rescaled; a chunk's solution beyond it is redone."""
+"""A state beyond this, or below its inverse, is rescaled; a solution beyond it is found anew."""
 
 
 @dataclass(frozen=True)
