@@ -195,14 +195,17 @@ def test_fit_line_finds_a_line_and_covers_the_slope_as_often_as_it_says():
     assert covered == pytest.approx(0.95, abs=4 * math.sqrt(0.95 * 0.05 / 1000))
 
 
-def test_slope_excess_is_the_derivative_of_what_it_says():
-    """Finite differences of the sum over spans, and of the integral for the maximum."""
+@pytest.mark.parametrize("normalized", [False, True])
+def test_slope_excess_is_the_derivative_of_what_it_says(normalized):
+    """Finite differences of the integral over spans, and of that for the maximum."""
     exponent, variance, N = 0.01, 0.002, 200
     step = 1.0
 
     def spans(n: float) -> float:
-        x = 2 * exponent * n
-        return math.log(math.expm1(x) - x) / 2
+        """i - j = l leaves j from 0 to n - l."""
+        span = (np.arange(20_000) + 0.5) / 20_000 * n
+        places = (n - span) ** 3 / 3 if normalized else n - span
+        return math.log((np.exp(2 * exponent * span) * places).mean() * n) / 2
 
     def maximum(n: float) -> float:
         """int_0^n E[W_t^+] / t dt, with t = n s^2."""
@@ -217,5 +220,5 @@ def test_slope_excess_is_the_derivative_of_what_it_says():
     for count, function in ((1, spans), (2, maximum)):
         slope = (function(N + step) - function(N - step)) / (2 * step)
         expected += count * (slope / exponent - 1)
-    assert slope_excess(exponent, variance, np.array([N])) == pytest.approx([expected], rel=1e-3)
-    assert slope_excess(exponent, variance, np.array([10.0**9])) == pytest.approx([0.0])
+    found = slope_excess(exponent, variance, np.array([N, 10**9]), normalized)
+    assert found == pytest.approx([expected, 0.0], rel=1e-3)

@@ -42,9 +42,10 @@ STEPS_OF_A_CELL = {"build_cell", "compute_singular_values", "measure_rank", "mea
 STEPS_OF_A_CELL |= {"check_bound"}
 DOWNSTREAM = {
     "fetch_wheel": {"encode_text"},
-    "encode_text": {"build_cell", "average_heads"},
+    "encode_text": {"build_cell", "average_heads", "estimate_growth"},
     "draw_ensemble": {"build_cell"},
-    "read_user_file": {"build_cell"},
+    "read_user_file": {"build_cell", "estimate_growth"},
+    "estimate_growth": {"gather_growth"},
     "build_cell": {"compute_singular_values", "measure_rank", "measure_spectrum", "check_bound"},
     "compute_singular_values": {"measure_rank", "measure_spectrum"},
     "measure_rank": {"gather_table"},
@@ -54,12 +55,13 @@ DOWNSTREAM = {
 """The graph up to the tables, written down here a second time."""
 BEHIND_THE_TABLES = re.compile("compare_|summarize_|average_|judge_|typeset_|plot_|copy_|gather_")
 
+NEW_CELLS = {"draw_ensemble", "build_cell", "list_left_cells", "estimate_growth"}
 DIRECT = {
     "results": "everything",
     "claims": {"judge_claims"},
     "sources.drawn.kind": "another source",
     "sources.drawn.members": {"draw_ensemble", "gather_table"},
-    "sources.drawn.scale": {"draw_ensemble"},
+    "sources.drawn.scale": {"draw_ensemble", "estimate_growth"},
     "sources.mine.kind": "another source",
     "sources.mine.path": {"read_user_file"},
     "sources.minilm.kind": "another source",
@@ -71,13 +73,13 @@ DIRECT = {
     "sources.minilm.text.file": {"encode_text"},
     "sources.minilm.layers": {"encode_text", "gather_table"},
     "sources.minilm.heads": {"encode_text", "gather_table"},
-    "sources.minilm.head_dimension": {"encode_text", "build_cell", "list_left_cells"},
+    "sources.minilm.head_dimension": NEW_CELLS - {"draw_ensemble"} | {"encode_text"},
     "sources.minilm.window": {"encode_text"},
     "sources.minilm.windows": {"encode_text", "gather_table"},
-    "cells.source": {"draw_ensemble", "build_cell", "gather_table", "list_left_cells"},
+    "cells.source": NEW_CELLS | {"gather_table"},
     "cells.N": {"draw_ensemble", "build_cell", "gather_table", "list_left_cells"},
-    "cells.d": {"draw_ensemble", "build_cell", "gather_table", "list_left_cells"},
-    "cells.feature_map": {"build_cell", "gather_table", "list_left_cells"},
+    "cells.d": NEW_CELLS | {"gather_table"},
+    "cells.feature_map": NEW_CELLS - {"draw_ensemble"} | {"gather_table"},
     "limits.singular_values_N": {"compute_singular_values"},
     "limits.rounded_N": {"compute_singular_values"},
     "limits.dense_rank_N": {"measure_rank"},
@@ -85,6 +87,7 @@ DIRECT = {
     "limits.memory_mb": set(),
     "perturbations.noise": {"check_bound"},
     "perturbations.rank": {"check_bound"},
+    "growth.decays": {"estimate_growth", "gather_growth"},
     "figures.dpi": "figures",
     "figures.font_size": "figures",
 }

@@ -13,6 +13,8 @@ STEPS = (
     "check_bound",
 )
 INTERPRETER_MB = 100
+GROWTH_CHAINS = 512
+"""As many as scripts/estimate_growth.py follows."""
 BYTES = 8
 GESDD_NANOSECONDS = 0.6
 """Per N^3, for singular values alone, measured at N = 4096 on one core with a second one busy."""
@@ -32,15 +34,18 @@ def matrices_alive(step: str, N: int, limits: Mapping[str, int]) -> float:
 
     A, its rounded copy and LAPACK's copy for singular values; A, the perturbed matrix, U, V and
     the workspace of a full decomposition for the bound; a Python integer of 32 bytes and its
-    place in two lists for each residue of a dense rank; the matrices that `build_cell` forms where
-    it cannot tell by a bound that they exist.
+    place in two lists for each residue of a dense rank; S, A and LAPACK's copy for the determinant
+    of a matrix whose singular values are known; the matrices that `build_cell` forms where it
+    cannot tell by a bound that they exist.
     """
     if step == "compute_singular_values":
         return 6 if N <= limits["singular_values_N"] else 0
     if step == "check_bound":
         return 14 if N <= limits["bound_N"] else 0
     if step == "measure_rank":
-        return 16 if N <= limits["dense_rank_N"] else 4
+        if N <= limits["dense_rank_N"]:
+            return 16
+        return 4 if N <= limits["singular_values_N"] else 0
     if step == "build_cell":
         return 4
     return 0
@@ -49,6 +54,8 @@ def matrices_alive(step: str, N: int, limits: Mapping[str, int]) -> float:
 def memory_mb(step: str, N: int, d: int, members: int, limits: Mapping[str, int]) -> int:
     """Megabytes that a job of `step` may take: its matrices, its cell's arrays, the interpreter."""
     arrays = 8 * members * N * d + 13 * members * N
+    if step == "measure_rank":
+        arrays += 40 * N * (d + 1)  # of one member: residues, and the network of a structural rank
     return INTERPRETER_MB + round(
         BYTES * (matrices_alive(step, N, limits) * N * N + arrays) / 2**20
     )
@@ -57,3 +64,8 @@ def memory_mb(step: str, N: int, d: int, members: int, limits: Mapping[str, int]
 def seconds(N: int, members: int) -> int:
     """Seconds that the longest step of a cell may take: a dozen spectra of each member."""
     return round(members * 12 * GESDD_NANOSECONDS * 1e-9 * N**3)
+
+
+def growth_megabytes(rows: int, d: int) -> int:
+    """Megabytes of a job that follows a growth: some dozen arrays of `rows` x d, a few of d x d."""
+    return INTERPRETER_MB + round(BYTES * (16 * rows * d + 8 * d * d) / 2**20)

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr, stdtrit
+from scipy.special import gammainc, gammaln, ndtr, stdtrit
 
 PAIRED = 16
 """Chains of a group. With m of them, the variance of a group's mean is (a + b / m) / m per step, a
@@ -226,20 +226,23 @@ def fit_line(N: np.ndarray, y: np.ndarray) -> Line:
     return Line(slope, slope - half, slope + half, N_mean, y_mean)
 
 
-def slope_excess(exponent: float, variance: float, N: np.ndarray) -> np.ndarray:
+def slope_excess(exponent: float, variance: float, N: np.ndarray, normalized: bool) -> np.ndarray:
     """By what fraction of lambda > 0 the slope of ln ||A^-1|| at N exceeds it; shape of N.
 
-    Two effects of a small N, to leading order. The inverse has an entry for every span of tokens:
-    with growth exp(lambda l) over a span of l, ||A^-1||_F^2 is in proportion to
-    sum_{l<=N} (N - l) exp(2 lambda l), or (exp(x) - 1 - x) / (2 lambda)^2 with x = 2 lambda N, and
-    half the derivative of its logarithm is lambda (1 + x / (exp(x) - 1 - x)). And the best span
-    starts and ends where the fluctuations favour it: the mean maximum of a Brownian motion with
-    drift lambda has the derivative lambda Phi(z) + sqrt(variance / N) phi(z), with
-    z = lambda sqrt(N / variance) (Spitzer 1956, E max = int_0^N E[W_t^+] / t dt), which exceeds
-    lambda by the fraction phi(z) / z - Phi(-z); that counts once for each end.
+    Two effects of a small N, to leading order. The inverse has an entry for every span of tokens,
+    from j to i: with growth exp(lambda (i - j)), ||A^-1||_F^2 is in proportion to the integral of
+    exp(2 lambda (i - j)) over j < i < N, times j^2 if rows are normalized, since A^-1 is then
+    multiplied by row sums, which are in proportion to j. That is exp(x) less its Taylor polynomial
+    of m terms, with x = 2 lambda N and m = 2, or 4; half the derivative of its logarithm is lambda
+    (1 + p / P), with p and P density and distribution function at x of the gamma law of shape m.
+    And the best span starts and ends where the fluctuations favour it: the mean maximum of a
+    Brownian motion with drift lambda has the derivative lambda Phi(z) + sqrt(variance / N) phi(z),
+    with z = lambda sqrt(N / variance) (Spitzer 1956, E max = int_0^N E[W_t^+] / t dt), which
+    exceeds lambda by the fraction phi(z) / z - Phi(-z); that counts once for each end.
     """
-    x = np.minimum(2 * exponent * N, 700.0)
+    m = 4 if normalized else 2
+    x = 2 * exponent * N
     z = exponent * np.sqrt(N / variance)
-    spans = x / (np.expm1(x) - x)
+    spans = np.exp((m - 1) * np.log(x) - x - gammaln(m)) / gammainc(m, x)
     ends = 2 * (np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi) / z - ndtr(-z))
     return spans + ends

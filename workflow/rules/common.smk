@@ -47,7 +47,7 @@ def check_user_files(study, grid):
                     read_user_file.require_finite(path)
             except ValueError as error:
                 raise studies.StudyError(f"sources.{name}.path: {error}") from None
-            source["members"] = shape.members
+            source["members"], source["tokens"] = shape.members, shape.N
             floats = shape.members * shape.N * (2 * shape.d + (shape.d_v or 0))
             source["megabytes"] = 8 * floats // 2**20
             source["digest"] = read_user_file.digest(path)
@@ -240,11 +240,15 @@ def left_the_grid():
     return sorted(path.as_posix() for path in folders - {cells / cell.path for cell in GRID})
 
 
+COMBINATIONS = sorted({(c.source, c.d, c.feature_map) for c in GRID if c.feature_map != "softmax"})
 CONTROLS = ("two_token", "running_sum", "all_ones", "rank_one_softmax", "product_rank")
-GATHERED = ("rank", "numerical_rank", "spectrum", "bound", "singular_values")
+GATHERED = ("rank", "block_rank", "numerical_rank", "spectrum", "bound", "singular_values")
 MODELS = sorted({cell.source for cell in GRID if STUDY["sources"][cell.source]["kind"] == "model"})
 ENVIRONMENT_NAMES = ["exact", "figures", "linalg", *(["model"] if MODELS else []), "tables"]
 TABLES = [
     f"{R}/tables/{name}.csv"
-    for name in (*GATHERED, *CONTROLS, "verdicts", "summary", *(["heads"] if MODELS else []))
+    for name in (
+        *(*GATHERED, *CONTROLS, "verdicts", "summary", *(["heads"] if MODELS else [])),
+        *("growth", "growth_sizes", "growth_slopes"),
+    )
 ]

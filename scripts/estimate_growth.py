@@ -1,0 +1,80 @@
+"""Estimate at what rate the inverse of a source's causal matrices grows with N.
+
+Of a drawn source, from independent chains; of any other, along the tokens of each member.
+"""
+
+import argparse
+from collections.abc import Iterator
+
+import numpy as np
+
+from causalrank.ensembles import seed_of
+from causalrank.feature_maps import FEATURE_MAPS, FeatureMap
+from causalrank.growth import PAIRED, Exponent, Rows, along_sequence, top_exponent, with_decay
+from whole_files import fail, load_arrays, write_csv
+
+CHAINS = 32 * PAIRED
+STEPS = 512
+"""With 512 chains, half an interval is 0.5 % of the exponent of elu+1 at d = 64, in 3 seconds."""
+HEADER = ("source", "d", "feature_map", "member", "decay", "exponent", "exponent_low")
+HEADER += ("exponent_high", "variance", "chains", "steps", "critical_decay", "reason")
+
+
+def drawn(source: str, d: int, scale: float, phi: FeatureMap) -> Iterator[Rows]:
+    """phi(q), phi(k) of shape (CHAINS, D), a token a time, q and k being N(0, scale^2).
+
+    As in the ensembles, all feature maps see the same draws.
+    """
+    generator = np.random.Generator(np.random.PCG64(seed_of("growth", source, d)))
+    while True:
+        q, k = scale * generator.standard_normal((2, CHAINS, d))
+        yield phi(q), phi(k)
+
+
+def exponents(
+    source: str, d: int, phi: FeatureMap, scale: float | None, path: str | None
+) -> Iterator[tuple[int | None, int, int, Exponent]]:
+    """(member, chains, tokens of each, exponent): one of a drawn source, else one a member.
+
+    Raises ValueError when the file has another d, OverflowError when a feature leaves float64.
+    """
+    if scale is not None:
+        yield None, CHAINS, STEPS, top_exponent(drawn(source, d, scale, phi), STEPS)
+        return
+    arrays = load_arrays(path)
+    q, k = arrays["q"], arrays["k"]
+    if q.shape[2] != d:
+        raise ValueError(f"{path} has d = {q.shape[2]}")
+    for member in range(len(q)):
+        yield member, 1, q.shape[1], along_sequence(phi(q[member]), phi(k[member]))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--source", required=True)
+    parser.add_argument("--d", type=int, required=True)
+    parser.add_argument("--feature-map", required=True, choices=list(FEATURE_MAPS))
+    parser.add_argument("--decays", nargs="*", type=float, default=[], help="factors per token")
+    rows = parser.add_mutually_exclusive_group(required=True)
+    rows.add_argument("--scale", type=float, help="of a drawn source, its standard deviation")
+    rows.add_argument("--input", help="of another, its .npz with q, k of (members, N, d)")
+    parser.add_argument("--output", required=True, help="the table, a CSV")
+    args = parser.parse_args()
+    key = (args.source, args.d, args.feature_map)
+    phi = FEATURE_MAPS[args.feature_map]
+    table = []
+    try:
+        for member, chains, tokens, free in exponents(*key[:2], phi, args.scale, args.input):
+            critical = float(np.exp(-free.value))
+            for decay in (1.0, *args.decays):
+                e = with_decay(free, decay)
+                values = (e.value, e.low, e.high, e.variance, chains, tokens, critical, e.reason)
+                table.append((*key, member, decay, *values))
+    except (ValueError, OverflowError) as error:
+        name = "source {}, d = {}, feature_map {}".format(*key)
+        fail(f"growth of {name}: {error}; change the source or take it out of the grid's cells")
+    write_csv(args.output, HEADER, table)
+
+
+if __name__ == "__main__":
+    main()

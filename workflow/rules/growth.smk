@@ -1,0 +1,90 @@
+GROWTH = f"{R}/growth/source~{{source}}/d~{{d}}/feature_map~{{feature_map}}"
+DECAYS = sorted(map(float, STUDY["growth"]["decays"]))
+
+
+def growth_input(wildcards):
+    """The q, k of a source that isn't drawn, whose chains are drawn anew."""
+    kind = STUDY["sources"][wildcards.source]["kind"]
+    return [] if kind == "gaussian" else source_file(wildcards)
+
+
+def growth_rows(wildcards, input):
+    source = STUDY["sources"][wildcards.source]
+    return options(input=str(input)) if input else options(scale=float(source.get("scale", 1.0)))
+
+
+def growth_memory(wildcards):
+    """A chain or a token has a row; of a file or a model all q, k, v are read first."""
+    source, d = STUDY["sources"][wildcards.source], int(wildcards.d)
+    tokens = {"gaussian": resources.GROWTH_CHAINS, "model": source.get("window"), "file": source.get("tokens")}
+    rows = tokens[source["kind"]]
+    read = 3 * 8 * members(source) * rows * d // 2**20 if source["kind"] == "model" else 0
+    return resources.growth_megabytes(rows, d) + read + source.get("megabytes", 0)
+
+
+rule estimate_growth:
+    input:
+        growth_input,
+    output:
+        f"{GROWTH}.csv",
+    log:
+        f"{R}/logs/estimate_growth/{{source}}/d~{{d}}/feature_map~{{feature_map}}.log",
+    benchmark:
+        f"{R}/benchmarks/estimate_growth/{{source}}/d~{{d}}/feature_map~{{feature_map}}.tsv"
+    conda:
+        "../../envs/linalg.yaml"
+    resources:
+        mem_mb=growth_memory,
+    params:
+        code=digest("estimate_growth.py", "linalg"),
+        rows=growth_rows,
+        decays=options(decays=DECAYS),
+    shell:
+        "python scripts/estimate_growth.py --source {wildcards.source} --d {wildcards.d}"
+        " --feature-map {wildcards.feature_map} {params.rows} {params.decays}"
+        " --output {output} 2> {log}"
+
+
+rule gather_growth:
+    input:
+        [
+            f"{R}/growth/source~{source}/d~{d}/feature_map~{name}.csv"
+            for source, d, name in COMBINATIONS
+        ],
+    output:
+        f"{R}/tables/growth.csv",
+    log:
+        f"{R}/logs/gather_growth.log",
+    benchmark:
+        f"{R}/benchmarks/gather_growth.tsv"
+    conda:
+        "../../envs/linalg.yaml"
+    resources:
+        mem_mb=500,
+    params:
+        code=digest("gather_growth.py", "linalg"),
+        decays=options(decays=1 + len(DECAYS)),
+    shell:
+        "python scripts/gather_growth.py {params.decays} --output {output} --input {input} 2> {log}"
+
+
+rule compare_growth:
+    input:
+        growth=f"{R}/tables/growth.csv",
+        spectrum=f"{R}/tables/spectrum.csv",
+    output:
+        sizes=f"{R}/tables/growth_sizes.csv",
+        slopes=f"{R}/tables/growth_slopes.csv",
+    log:
+        f"{R}/logs/compare_growth.log",
+    benchmark:
+        f"{R}/benchmarks/compare_growth.tsv"
+    conda:
+        "../../envs/tables.yaml"
+    resources:
+        mem_mb=2000,
+    params:
+        code=digest("compare_growth.py", "tables"),
+    shell:
+        "python scripts/compare_growth.py --growth {input.growth} --spectrum {input.spectrum}"
+        " --sizes {output.sizes} --slopes {output.slopes} 2> {log}"
