@@ -13,6 +13,8 @@ from whole_files import load_arrays, save_arrays
 
 CELL_KEYS = ("source", "N", "d", "feature_map")
 MATRIX_KEYS = (*CELL_KEYS, "member", "mask", "normalization")
+LEVELS = 10.0 ** -np.arange(0.25, 6.01, 0.25)
+"""Shares of sigma_max above which singular values are counted."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,11 @@ class Cell:
     def path(self) -> str:
         """The folder of the cell below results/cells/."""
         return "/".join(f"{name}~{value}" for name, value in zip(CELL_KEYS, self.key, strict=True))
+
+    @property
+    def is_low_rank(self) -> bool:
+        """Whether the unmasked matrix has factors with fewer columns than it has rows."""
+        return self.feature_map != "softmax" and self.F.shape[2] < self.N
 
     def matrices(self) -> Iterator[tuple[int, str, str]]:
         """The (member, mask, normalization) of every mixing matrix, in the tables' order."""

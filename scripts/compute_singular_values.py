@@ -14,21 +14,20 @@ from whole_files import save_arrays
 def spectra(cell: Cell, max_N: int, max_N_rounded: int) -> dict[str, np.ndarray]:
     """Singular values by precision, each (members, masks, normalizations, N), NaN if not computed.
 
-    In float64 those of a bidirectional factored matrix come from its factors. A matrix that a
-    precision cannot hold keeps its NaN.
+    In float64 those of a bidirectional factored matrix come from its factors, at any N. A matrix
+    that a precision cannot hold keeps its NaN.
     """
     shape = (len(cell.F), len(MASKS), len(NORMALIZATIONS), cell.N)
     sigma = {name: np.full(shape, np.nan) for name in PRECISIONS}
     limits = {name: max_N if name == "float64" else max_N_rounded for name in PRECISIONS}
     names = [name for name in PRECISIONS if cell.N <= limits[name]]
-    D = cell.F.shape[2]
-    for member, mask, normalization in cell.matrices() if names else ():
+    for member, mask, normalization in cell.matrices():
         place = member, MASKS.index(mask), NORMALIZATIONS.index(normalization)
         if place[1:] == (0, 0):
             progress(cell, member)
         F, G = cell.F[member], cell.G[member]
         dense = names
-        if mask == "bidirectional" and cell.feature_map != "softmax" and D < cell.N <= max_N:
+        if mask == "bidirectional" and cell.is_low_rank:
             factors = (F, G) if normalization == "none" else normalized_factors(F, G)
             sigma["float64"][place] = factored_singular_values(*factors)
             dense = [name for name in names if name != "float64"]

@@ -1,15 +1,22 @@
-"""Read spectrum, conditioning and numerical rank off a cell's singular values."""
+"""Read spectrum, conditioning and numerical rank off what was computed of a cell's spectra."""
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import astuple, fields
+from dataclasses import astuple, fields, replace
 
 import numpy as np
 
 from causalrank.mixing import MASKS, NORMALIZATIONS
 from causalrank.precision import PRECISIONS
-from causalrank.spectrum import Spectrum, decay_indices, numerical_rank, numpy_tolerance, summarize
-from cell_files import MATRIX_KEYS, Cell, load_cell
+from causalrank.spectrum import (
+    NOTHING,
+    Spectrum,
+    decay_indices,
+    numerical_rank,
+    numpy_tolerance,
+    summarize,
+)
+from cell_files import LEVELS, MATRIX_KEYS, Cell, load_cell
 from whole_files import load_arrays, write_csv
 
 TOLERANCES = ("numpy", "1e-4", "1e-6", "1e-8", "1e-10", "1e-12")
@@ -17,6 +24,17 @@ QUANTITIES = tuple(field.name for field in fields(Spectrum))
 SPECTRUM_HEADER = (*MATRIX_KEYS, *QUANTITIES, "method", "residual_max", "residual_min")
 NUMERICAL_RANK_HEADER = (*MATRIX_KEYS, "precision", "tolerance", "numerical_rank")
 DECAY_HEADER = (*MATRIX_KEYS, "index", "sigma_relative", "cumulative")
+DENSITY_HEADER = (*MATRIX_KEYS, "level", "count", "count_error")
+METHODS_HEADER = (
+    *MATRIX_KEYS,
+    "log10_condition_dense",
+    "log10_condition_structured",
+    "sigma_max_difference",
+    "sigma_min_difference",
+    "sigma_min_allowance",
+)
+RESOLVED = 1e-3
+"""A Lanczos residual, relative to its singular value, above which the value stays empty."""
 
 
 def keyed(cell: Cell) -> Iterator[tuple[tuple, tuple[int, int, int]]]:
@@ -26,16 +44,109 @@ def keyed(cell: Cell) -> Iterator[tuple[tuple, tuple[int, int, int]]]:
         yield (*cell.key, member, mask, normalization), place
 
 
-def spectrum_rows(cell: Cell, sigma: np.ndarray) -> Iterator[tuple]:
-    """A row per matrix. `residual_*` wait for methods that give singular vectors."""
+def structured(extremes: dict[str, np.ndarray], place: tuple[int, int, int]) -> dict[str, float]:
+    """What the structured engine found for a matrix; {} if it is none of its kind."""
+    member, mask, normalization = place
+    if MASKS[mask] != "causal" or np.isnan(extremes["log10_sigma_max"][member, normalization]):
+        return {}
+    return {
+        name: float(values[member, normalization])
+        for name, values in extremes.items()
+        if name != "counts"
+    }
+
+
+def power(log10: float) -> float | None:
+    """10^log10, None where it is beyond a double."""
+    with np.errstate(over="ignore", under="ignore"):
+        value = float(10.0 ** np.float64(log10))
+    return None if np.isinf(value) or (value == 0.0 and log10 > -np.inf) else value
+
+
+def ends(found: dict[str, float]) -> dict[str, float | None]:
+    """sigma_min and what rests on it; empty where Lanczos has not converged to it."""
+    told = max(found["residual_max"], found["residual_min"]) <= RESOLVED
+    return {
+        "sigma_min": power(found["log10_sigma_min"]) if told else None,
+        "log10_condition": found["log10_condition"] if told else None,
+    }
+
+
+def from_extremes(found: dict[str, float]) -> Spectrum:
+    if not found["residual_max"] <= RESOLVED:
+        return replace(NOTHING, frobenius_norm=power(found["log10_frobenius_norm"]))
+    largest = power(found["log10_sigma_max"])
+    sums = {}
+    if largest is not None:
+        sums = {name: found[name] * largest for name in ("nuclear_norm", "nuclear_norm_error")}
+    return replace(
+        NOTHING,
+        **ends(found),
+        **sums,
+        sigma_max=largest,
+        frobenius_norm=power(found["log10_frobenius_norm"]),
+        stable_rank=found["stable_rank"],
+        effective_rank=found["effective_rank"],
+        effective_rank_error=found["effective_rank_error"],
+    )
+
+
+def of_low_rank(spectrum: Spectrum) -> Spectrum:
+    """That of F G^T with D < N columns: its smallest singular value is an exact zero."""
+    if spectrum.sigma_max == 0.0:
+        return spectrum
+    return replace(spectrum, sigma_min=0.0, log10_condition=float("inf"))
+
+
+def spectrum_rows(
+    cell: Cell, sigma: np.ndarray, extremes: dict[str, np.ndarray]
+) -> Iterator[tuple]:
+    """A row per matrix: all singular values where they are known, with the structured ends."""
     for key, place in keyed(cell):
-        values = sigma[place]
-        if np.isnan(values).any():
-            yield (*key, *[None] * len(QUANTITIES), "", None, None)
+        values, found = sigma[place], structured(extremes, place)
+        residuals = found.get("residual_max"), found.get("residual_min")
+        if not np.isnan(values).any():
+            spectrum, method = summarize(values), "gesdd"
+            if MASKS[place[1]] == "bidirectional" and cell.is_low_rank:
+                spectrum, method = of_low_rank(spectrum), "qr, gesdd"
+            if found and spectrum.sigma_max:
+                spectrum, method = replace(spectrum, **ends(found)), "gesdd, lanczos"
+        elif found:
+            sums = not np.isnan(found["effective_rank"])
+            spectrum, method = from_extremes(found), "lanczos, slq" if sums else "lanczos"
+        else:
+            spectrum, method = NOTHING, ""
+        yield (*key, *astuple(spectrum), method, *residuals)
+
+
+def method_rows(cell: Cell, sigma: np.ndarray, extremes: dict[str, np.ndarray]) -> Iterator[tuple]:
+    """Dense and structured side by side; differences are relative, and where double can tell.
+
+    By Weyl's inequality a dense sigma_min errs by N eps times the condition number, relatively: the
+    allowance. From one on, the dense value says nothing.
+    """
+    for key, place in keyed(cell):
+        values, found = sigma[place], structured(extremes, place)
+        if not found or np.isnan(values).any() or values[0] == 0.0:
+            yield (*key, *[None] * 5)
             continue
-        from_factors = MASKS[place[1]] == "bidirectional" and cell.feature_map != "softmax"
-        method = "qr, gesdd" if from_factors and cell.F.shape[2] < cell.N else "gesdd"
-        yield (*key, *astuple(summarize(values)), method, None, None)
+        with np.errstate(divide="ignore"):
+            logs = np.log10(values[[0, -1]])
+        allowance = power(found["log10_condition"] + np.log10(cell.N * np.finfo(float).eps))
+        told = allowance is not None and allowance < 1.0
+        differences = [
+            abs(float(np.expm1(np.log(10.0) * (log - found[name]))))
+            for log, name in zip(logs, ("log10_sigma_max", "log10_sigma_min"), strict=True)
+            if told or name == "log10_sigma_max"
+        ]
+        yield (
+            *key,
+            float(logs[0] - logs[1]),
+            found["log10_condition"],
+            differences[0],
+            differences[1] if told else None,
+            allowance if told else None,
+        )
 
 
 def numerical_rank_rows(cell: Cell, sigma: dict[str, np.ndarray]) -> Iterator[tuple]:
@@ -59,23 +170,48 @@ def decay_rows(cell: Cell, sigma: np.ndarray) -> Iterator[tuple]:
                 yield (*key, int(j), float(values[j - 1] / values[0]), float(cumulative[j - 1]))
 
 
+def density_rows(cell: Cell, sigma: np.ndarray, counts: np.ndarray) -> Iterator[tuple]:
+    """How many singular values of the first member exceed each level: counted, or estimated."""
+    for key, place in keyed(cell):
+        member, mask, normalization = place
+        if member > 0:
+            continue
+        known = not np.isnan(sigma[place]).any() and sigma[place][0] > 0
+        estimates = counts[normalization]
+        if not known and (MASKS[mask] != "causal" or np.isnan(estimates).any()):
+            continue
+        for level, (estimate, error) in zip(LEVELS, estimates, strict=True):
+            if known:
+                estimate, error = np.count_nonzero(sigma[place] > level * sigma[place][0]), 0
+            yield (*key, float(level), float(estimate), float(error))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--input", nargs="+", required=True, help="factors.npz of each cell")
     parser.add_argument(
         "--singular-values", nargs="+", required=True, help="singular_values.npz of each cell"
     )
+    parser.add_argument("--extremes", nargs="+", required=True, help="extremes.npz of each cell")
     parser.add_argument("--spectrum", nargs="+", required=True, help="a spectrum.csv each")
     parser.add_argument("--numerical-rank", nargs="+", required=True, help="a CSV each")
     parser.add_argument("--decay", nargs="+", required=True, help="a singular_values.csv each")
+    parser.add_argument("--density", nargs="+", required=True, help="a spectral_density.csv each")
+    parser.add_argument("--methods", nargs="+", required=True, help="a methods.csv each")
     args = parser.parse_args()
-    outputs = zip(args.spectrum, args.numerical_rank, args.decay, strict=True)
-    inputs = zip(args.input, args.singular_values, strict=True)
-    for (factors, values), (spectrum, ranks, decay) in zip(inputs, outputs, strict=True):
-        cell, sigma = load_cell(factors), load_arrays(values)
-        write_csv(spectrum, SPECTRUM_HEADER, spectrum_rows(cell, sigma["float64"]))
+    inputs = zip(args.input, args.singular_values, args.extremes, strict=True)
+    outputs = zip(
+        args.spectrum, args.numerical_rank, args.decay, args.density, args.methods, strict=True
+    )
+    for (factors, values, ends_of), targets in zip(inputs, outputs, strict=True):
+        cell, sigma, extremes = load_cell(factors), load_arrays(values), load_arrays(ends_of)
+        spectrum, ranks, decay, density, methods = targets
+        double = sigma["float64"]
+        write_csv(spectrum, SPECTRUM_HEADER, spectrum_rows(cell, double, extremes))
         write_csv(ranks, NUMERICAL_RANK_HEADER, numerical_rank_rows(cell, sigma))
-        write_csv(decay, DECAY_HEADER, decay_rows(cell, sigma["float64"]))
+        write_csv(decay, DECAY_HEADER, decay_rows(cell, double))
+        write_csv(density, DENSITY_HEADER, density_rows(cell, double, extremes["counts"]))
+        write_csv(methods, METHODS_HEADER, method_rows(cell, double, extremes))
 
 
 if __name__ == "__main__":

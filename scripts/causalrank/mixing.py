@@ -6,13 +6,17 @@ import numpy as np
 
 MASKS = ("bidirectional", "causal")
 NORMALIZATIONS = ("none", "row")
+ROWS = 1024
 
 
-def factored(F: np.ndarray, G: np.ndarray, mask: str, normalization: str) -> np.ndarray:
+def factored(
+    F: np.ndarray, G: np.ndarray, mask: str, normalization: str, first_row: int = 0
+) -> np.ndarray:
     """A = F G^T or tril(F G^T), shape (N, N), for factors F and G of shape (N, D).
 
-    With `normalization="row"` each row is divided by its sum; a row without any entry stays
-    zero. Raises OverflowError when an entry or a row's sum leaves float64, and
+    F may be some consecutive rows of its own, from `first_row`; so are then those of A. With
+    `normalization="row"` each row is divided by its sum; a row without any entry stays zero.
+    Raises OverflowError when an entry or a row's sum leaves float64, and
     ZeroDivisionError when the entries of a row cancel, so that its normalization does not exist.
     """
     with np.errstate(over="ignore", invalid="ignore"):
@@ -20,18 +24,18 @@ def factored(F: np.ndarray, G: np.ndarray, mask: str, normalization: str) -> np.
     if not np.isfinite(A).all():
         raise OverflowError("an entry of phi(q) phi(k)^T overflows float64")
     if mask == "causal":
-        A = np.tril(A)
-    return _divided_by_row_sums(A) if normalization == "row" else A
+        A = np.tril(A, first_row)
+    return _divided_by_row_sums(A, first_row) if normalization == "row" else A
 
 
-def _divided_by_row_sums(A: np.ndarray) -> np.ndarray:
+def _divided_by_row_sums(A: np.ndarray, first_row: int) -> np.ndarray:
     with np.errstate(over="ignore", invalid="ignore"):
         sums = A.sum(axis=1)
     if not np.isfinite(sums).all():
         raise OverflowError("the sum of a row overflows float64")
     empty = sums == 0.0
     if A[empty].any():
-        row = int(np.flatnonzero(empty & A.any(axis=1))[0])
+        row = first_row + int(np.flatnonzero(empty & A.any(axis=1))[0])
         raise ZeroDivisionError(f"the entries of row {row} sum to zero")
     with np.errstate(over="ignore"):
         A = A / np.where(empty, 1.0, sums)[:, None]
@@ -59,15 +63,18 @@ def scores(q: np.ndarray, k: np.ndarray) -> np.ndarray:
     return q @ k.T / np.sqrt(q.shape[1])
 
 
-def softmax(q: np.ndarray, k: np.ndarray, mask: str, normalization: str) -> np.ndarray:
+def softmax(
+    q: np.ndarray, k: np.ndarray, mask: str, normalization: str, first_row: int = 0
+) -> np.ndarray:
     """A = exp(S), masked; with `normalization="row"`, softmax attention itself. Shape (N, N).
 
-    The normalized rows are computed from scores less their largest, so they never overflow.
+    q may be some consecutive rows of its own, from `first_row`; so are then those of A. The
+    normalized rows are computed from scores less their largest, so they never overflow.
     Raises OverflowError when an unnormalized entry does.
     """
     S = scores(q, k)
     if mask == "causal":
-        S = np.where(np.tri(len(S), dtype=bool), S, -np.inf)
+        S = np.where(np.tri(*S.shape, first_row, dtype=bool), S, -np.inf)
     if normalization == "row":
         A = np.exp(S - S.max(axis=1, keepdims=True))
         return A / A.sum(axis=1, keepdims=True)
@@ -79,18 +86,26 @@ def softmax(q: np.ndarray, k: np.ndarray, mask: str, normalization: str) -> np.n
 
 
 def matrix(
-    F: np.ndarray, G: np.ndarray, feature_map: str, mask: str, normalization: str
+    F: np.ndarray,
+    G: np.ndarray,
+    feature_map: str,
+    mask: str,
+    normalization: str,
+    first_row: int = 0,
 ) -> np.ndarray:
-    """The mixing matrix of a cell's member; for `softmax`, F and G are q and k themselves."""
+    """The mixing matrix of a cell's member, or some rows of it, from those of F.
+
+    For `softmax`, F and G are q and k themselves.
+    """
     build = softmax if feature_map == "softmax" else factored
-    return build(F, G, mask, normalization)
+    return build(F, G, mask, normalization, first_row)
 
 
 def require_finite(F: np.ndarray, G: np.ndarray, feature_map: str) -> None:
     """Raise what forming one of the mixing matrices of F and G, shape (N, D), would raise.
 
     A cheap bound on the entries and on their row sums decides most cases; only where it does not,
-    or where entries may cancel, are the matrices formed.
+    or where entries may cancel, are the matrices formed, ROWS rows at a time.
     """
     with np.errstate(over="ignore"):
         if feature_map == "softmax":
@@ -100,8 +115,8 @@ def require_finite(F: np.ndarray, G: np.ndarray, feature_map: str) -> None:
             reach = np.abs(F).max(axis=0) @ np.abs(G).max(axis=0)
             safe = np.isfinite(len(F) * reach) and min(F.min(), G.min()) >= 0
     if not safe:
-        for mask, normalization in product(MASKS, NORMALIZATIONS):
-            matrix(F, G, feature_map, mask, normalization)
+        for a, mask, normalization in product(range(0, len(F), ROWS), MASKS, NORMALIZATIONS):
+            matrix(F[a : a + ROWS], G, feature_map, mask, normalization, a)
 
 
 def running_sum(F: np.ndarray, G: np.ndarray, v: np.ndarray, epsilon: float = 0.0) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Singular values, and what is read off them."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,16 +24,25 @@ def factored_singular_values(F: np.ndarray, G: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Spectrum:
-    """What a spectrum says; None where double precision cannot tell."""
+    """What a spectrum says; None where the method cannot tell.
 
-    sigma_max: float
+    A singular matrix has sigma_min = 0 and an infinite log10_condition. `*_error` are half-widths
+    of intervals of what is estimated from a sample, None for what is computed.
+    """
+
+    sigma_max: float | None
     sigma_min: float | None
     log10_condition: float | None
-    frobenius_norm: float
+    frobenius_norm: float | None
     stable_rank: float | None
     effective_rank: float | None
-    nuclear_norm: float
+    effective_rank_error: float | None
+    nuclear_norm: float | None
+    nuclear_norm_error: float | None
     cumulative_at_quarter: float | None
+
+
+NOTHING = Spectrum(*[None] * 10)
 
 
 def summarize(sigma: np.ndarray) -> Spectrum:
@@ -51,13 +60,14 @@ def summarize(sigma: np.ndarray) -> Spectrum:
     N = len(sigma)
     largest, nuclear = float(sigma[0]), float(sigma.sum())
     if largest == 0.0:
-        return Spectrum(0.0, None, None, 0.0, None, None, 0.0, None)
+        return replace(NOTHING, sigma_max=0.0, frobenius_norm=0.0, nuclear_norm=0.0)
     relative = sigma / largest
     resolved = relative[-1] > N * np.finfo(float).eps
     stable = float(relative @ relative)
     p = sigma / nuclear
     p = p[p > 0]
-    return Spectrum(
+    return replace(
+        NOTHING,
         sigma_max=largest,
         sigma_min=float(sigma[-1]) if resolved else None,
         log10_condition=-math.log10(relative[-1]) if resolved else None,

@@ -1,0 +1,75 @@
+"""Find from which length on a source's causal matrices are numerically singular, by precision.
+
+A drawn source is drawn token by token, as long as is asked for; of any other, its own tokens.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+
+from causalrank.ensembles import seed_of
+from causalrank.feature_maps import FEATURE_MAPS
+from causalrank.horizon import FORMATS, horizons, log10_condition
+from causalrank.mixing import NORMALIZATIONS
+from whole_files import fail, load_arrays, write_csv
+
+HEADER = ("source", "d", "feature_map", "member", "normalization", "precision", "epsilon")
+HEADER += ("horizon", "searched")
+
+
+def drawn(source: str, d: int, scale: float, member: int, longest: int) -> np.ndarray:
+    """q, k of shape (2, longest, d), N(0, scale^2): its first tokens do not depend on `longest`."""
+    generator = np.random.Generator(np.random.PCG64(seed_of("horizon", source, d, member)))
+    return scale * generator.standard_normal((longest, 2, d)).transpose(1, 0, 2)
+
+
+def pairs(args: argparse.Namespace) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """q, k of shape (tokens, d) of each member. Raises ValueError for a file of another d."""
+    if args.scale is not None:
+        for member in range(args.members):
+            yield tuple(drawn(args.source, args.d, args.scale, member, args.longest))
+        return
+    arrays = load_arrays(args.input)
+    if arrays["q"].shape[2] != args.d:
+        raise ValueError(f"{args.input} has d = {arrays['q'].shape[2]}")
+    yield from zip(arrays["q"], arrays["k"], strict=True)
+
+
+def rows(args: argparse.Namespace) -> Iterator[tuple]:
+    """A horizon beyond the tokens that were searched stays empty."""
+    phi = FEATURE_MAPS[args.feature_map]
+    for member, (q, k) in enumerate(pairs(args)):
+        print(f"member {member}", file=sys.stderr, flush=True)
+        F, G = phi(q[: args.longest]), phi(k[: args.longest])
+        for normalization in NORMALIZATIONS:
+            found = horizons(
+                lambda N, F=F, G=G, n=normalization: log10_condition(F[:N], G[:N], n), len(F)
+            )
+            for precision, horizon in found.items():
+                key = (args.source, args.d, args.feature_map, member, normalization, precision)
+                yield (*key, FORMATS[precision], horizon.N, horizon.searched)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--source", required=True)
+    parser.add_argument("--d", type=int, required=True)
+    parser.add_argument("--feature-map", required=True, choices=list(FEATURE_MAPS))
+    parser.add_argument("--longest", type=int, required=True, help="tokens to search")
+    tokens = parser.add_mutually_exclusive_group(required=True)
+    tokens.add_argument("--scale", type=float, help="of a drawn source, its standard deviation")
+    tokens.add_argument("--input", help="of another, its .npz with q, k of (members, N, d)")
+    parser.add_argument("--members", type=int, help="draws of a drawn source")
+    parser.add_argument("--output", required=True, help="the table, a CSV")
+    args = parser.parse_args()
+    try:
+        write_csv(args.output, HEADER, rows(args))
+    except (ValueError, OverflowError, ZeroDivisionError) as error:
+        name = f"source {args.source}, d = {args.d}, feature_map {args.feature_map}"
+        fail(f"horizon of {name}: {error}; change the source or take it out of the grid's cells")
+
+
+if __name__ == "__main__":
+    main()
