@@ -13,6 +13,7 @@ from whole_files import fail, write_csv
 
 ROW_KEYS = {
     "rank": (),
+    "block_rank": ("split",),
     "spectrum": (),
     "numerical_rank": ("precision", "tolerance"),
     "bound": ("approximation", "strength"),

@@ -1,4 +1,4 @@
-"""Measure the exact rank of a cell's mixing matrices, with its certificate, and log |det A|."""
+"""Measure the exact ranks of a cell's mixing matrices and of their blocks, and log |det A|."""
 
 import argparse
 from collections.abc import Iterator
@@ -20,7 +20,9 @@ from causalrank.rank import (
     bidirectional_rank,
     causal_rank,
     dense_rank,
+    off_diagonal_ranks,
     random_prime,
+    splits,
 )
 from cell_files import MATRIX_KEYS, Cell, load_cell, progress
 from whole_files import load_arrays, write_csv
@@ -34,6 +36,23 @@ HEADER = (
     "zero_diagonal",
     "log_abs_det",
 )
+BLOCK_HEADER = (
+    *MATRIX_KEYS,
+    "split",
+    *("below_rank", "below_rank_lower", "below_rank_upper", "below_certificate"),
+    *("above_rank", "above_rank_lower", "above_rank_upper", "above_certificate"),
+    "exact_rank",
+)
+MASKED = ExactRank(0, 0, 0, "masked")
+
+
+def prime(cell: Cell, member: int) -> int:
+    seed = seed_of("prime", *cell.key, member)
+    return random_prime(np.random.Generator(np.random.PCG64(seed)))
+
+
+def of_rounded(rank: ExactRank) -> ExactRank:
+    return replace(rank, certificate=f"{rank.certificate} (rounded exp)")
 
 
 def exact_rank(cell: Cell, member: int, mask: str, max_N_dense: int) -> ExactRank:
@@ -42,17 +61,30 @@ def exact_rank(cell: Cell, member: int, mask: str, max_N_dense: int) -> ExactRan
     exp makes softmax no rational matrix. Causally it is triangular with a positive diagonal, over
     the reals; bidirectionally what can be ranked is the matrix of rounded exponentials.
     """
-    seed = seed_of("prime", *cell.key, member)
-    p = random_prime(np.random.Generator(np.random.PCG64(seed)))
-    F, G = cell.F[member], cell.G[member]
+    p, F, G = prime(cell, member), cell.F[member], cell.G[member]
     if cell.feature_map != "softmax":
         return (causal_rank if mask == "causal" else bidirectional_rank)(F, G, p)
     if mask == "causal":
         return ExactRank(cell.N, cell.N, cell.N, "triangular (real exp)")
     if max_N_dense < cell.N:
         return ExactRank(None, None, cell.N, "")
-    rank = dense_rank(matrix(F, G, "softmax", mask, "none"), p)
-    return replace(rank, certificate=f"{rank.certificate} (rounded exp)")
+    return of_rounded(dense_rank(matrix(F, G, "softmax", mask, "none"), p))
+
+
+def block_ranks(cell: Cell, member: int, max_N_dense: int) -> dict[int, tuple[ExactRank, ...]]:
+    """By split i, the ranks of A[i:, :i] and A[:i, i:] of a member without a mask.
+
+    Softmax: of the rounded exponentials.
+    """
+    p, F, G = prime(cell, member), cell.F[member], cell.G[member]
+    N = cell.N
+    if cell.feature_map != "softmax":
+        return {i: off_diagonal_ranks(F, G, i, p) for i in splits(N)}
+    if max_N_dense < N:
+        return {i: (ExactRank(None, None, min(i, N - i), ""),) * 2 for i in splits(N)}
+    A = matrix(F, G, "softmax", "bidirectional", "none")
+    blocks = {i: (A[i:, :i], A[:i, i:]) for i in splits(N)}
+    return {i: tuple(of_rounded(dense_rank(B, p)) for B in both) for i, both in blocks.items()}
 
 
 def log_abs_det(cell: Cell, member: int, mask: str, rank: ExactRank, sigma: np.ndarray) -> float:
@@ -64,24 +96,49 @@ def log_abs_det(cell: Cell, member: int, mask: str, rank: ExactRank, sigma: np.n
         return causal_softmax_log_det(F, G)
     if mask == "causal":
         return causal_log_det(F, G, zero_diagonal(F, G))
+    if np.isnan(sigma).any():
+        return float("nan")
     return dense_log_det(matrix(F, G, cell.feature_map, mask, "none"), sigma)
 
 
-def rows(cell: Cell, sigma: np.ndarray, max_N_dense: int) -> Iterator[tuple]:
-    for member, (F, G) in enumerate(zip(cell.F, cell.G, strict=True)):
+def exact_ranks(cell: Cell, max_N_dense: int) -> dict[tuple[int, str], ExactRank]:
+    """The rank of every member under every mask."""
+    ranks = {}
+    for member in range(len(cell.F)):
         progress(cell, member)
-        softmax = cell.feature_map == "softmax"
-        zeros = 0 if softmax else int(zero_diagonal(F, G).sum())
+        for mask in MASKS:
+            ranks[member, mask] = exact_rank(cell, member, mask, max_N_dense)
+    return ranks
+
+
+def rank_rows(cell: Cell, ranks: dict, sigma: np.ndarray) -> Iterator[tuple]:
+    """Rows of rank.csv, from the exact rank by (member, mask)."""
+    for member, (F, G) in enumerate(zip(cell.F, cell.G, strict=True)):
+        zeros = 0 if cell.feature_map == "softmax" else int(zero_diagonal(F, G).sum())
         for place, mask in enumerate(MASKS):
-            rank = exact_rank(cell, member, mask, max_N_dense)
+            rank = ranks[member, mask]
             log_det = log_abs_det(cell, member, mask, rank, sigma[member, place, 0])
             for normalization in NORMALIZATIONS:
                 if normalization == "row" and np.isfinite(log_det):
-                    A = matrix(F, G, cell.feature_map, mask, "none")
-                    sums = log_row_sums(A)  # infinite where a row of doubles underflows
+                    sums = log_row_sums(F, G, cell.feature_map, mask)
                     log_det = log_det - sums if np.isfinite(sums) else np.nan
                 verdict = (rank.value, rank.lower, rank.upper, rank.certificate)
                 yield (*cell.key, member, mask, normalization, *verdict, zeros, log_det)
+
+
+def block_rows(cell: Cell, ranks: dict, max_N_dense: int) -> Iterator[tuple]:
+    """Rows of block_rank.csv; N = 1 has no block, and rows of empty fields."""
+    for member in range(len(cell.F)):
+        blocks = block_ranks(cell, member, max_N_dense)
+        for mask in MASKS:
+            exact = ranks[member, mask].value
+            rows = [
+                (i, *vars(below).values(), *vars(MASKED if mask == "causal" else above).values())
+                for i, (below, above) in blocks.items()
+            ]
+            for normalization in NORMALIZATIONS:
+                for row in rows or [(None,) * 9]:
+                    yield (*cell.key, member, mask, normalization, *row, exact)
 
 
 def main() -> None:
@@ -97,10 +154,14 @@ def main() -> None:
         "--singular-values", nargs="+", required=True, help="singular_values.npz of each cell"
     )
     parser.add_argument("--output", nargs="+", required=True, help="a rank.csv for each cell")
+    parser.add_argument("--block-rank", nargs="+", required=True, help="a block_rank.csv each")
     args = parser.parse_args()
-    for factors, sigma, target in zip(args.input, args.singular_values, args.output, strict=True):
-        values = load_arrays(sigma)["float64"]
-        write_csv(target, HEADER, rows(load_cell(factors), values, args.max_N_dense))
+    outputs = zip(args.output, args.block_rank, strict=True)
+    for factors, sigma, targets in zip(args.input, args.singular_values, outputs, strict=True):
+        cell, values = load_cell(factors), load_arrays(sigma)["float64"]
+        ranks = exact_ranks(cell, args.max_N_dense)
+        write_csv(targets[0], HEADER, rank_rows(cell, ranks, values))
+        write_csv(targets[1], BLOCK_HEADER, block_rows(cell, ranks, args.max_N_dense))
 
 
 if __name__ == "__main__":

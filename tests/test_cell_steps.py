@@ -49,7 +49,8 @@ def measure(folder: Path, limit: int) -> None:
     both = ("--input", factors, "--singular-values", sigma)
     limits = ("--max-N", limit, "--max-N-rounded", limit)
     run(compute_singular_values, *limits, "--input", factors, "--output", sigma)
-    run(measure_rank, "--max-N-dense", limit, *both, "--output", folder / "rank.csv")
+    outputs = ("--output", folder / "rank.csv", "--block-rank", folder / "block_rank.csv")
+    run(measure_rank, "--max-N-dense", limit, *both, *outputs)
     outputs = [("spectrum", "spectrum"), ("numerical-rank", "numerical_rank"), ("decay", "decay")]
     options = [x for option, name in outputs for x in (f"--{option}", folder / f"{name}.csv")]
     run(measure_spectrum, *both, *options)
@@ -110,7 +111,7 @@ def test_factors_are_the_map_of_the_first_tokens(cell):
 
 @pytest.mark.parametrize(
     ("table", "count"),
-    [("rank", 1), ("spectrum", 1), ("numerical_rank", 18), ("bound", 2 + 2 + 2)],
+    [("rank", 1), ("block_rank", 5), ("spectrum", 1), ("numerical_rank", 18), ("bound", 2 + 2 + 2)],
 )
 def test_every_matrix_has_its_rows_in_order(cell, table, count):
     loaded = load_cell(cell / "factors.npz")
@@ -144,6 +145,35 @@ def test_rank_table(cell):
         # LU, or N dots and N row sums, each relatively wrong by its roundings times how much it
         # cancels; the condition number bounds both.
         assert log_det == pytest.approx(float(expected), abs=N**3 * EPS * np.linalg.cond(B))
+
+
+def test_block_rank_table(cell):
+    loaded = load_cell(cell / "factors.npz")
+    for row in rows(cell, "block_rank"):
+        A, i = exact_matrix(loaded, row), int(row["split"])
+        A = flint.fmpq_mat([[flint.fmpq(x.numerator, x.denominator) for x in line] for line in A])
+        assert int(row["exact_rank"]) == A.rank()
+        table = A.table()
+        below = flint.fmpq_mat([line[:i] for line in table[i:]]).rank()
+        above = flint.fmpq_mat([line[i:] for line in table[:i]]).rank()
+        for name, rank in (("below", below), ("above", above)):
+            low, high = int(row[f"{name}_rank_lower"]), int(row[f"{name}_rank_upper"])
+            assert int(row[f"{name}_rank"]) == low == rank <= high <= min(i, N - i)
+            certificate = row[f"{name}_certificate"]
+            if name == "above" and row["mask"] == "causal":
+                assert (certificate, high) == ("masked", 0)
+            else:
+                assert certificate.endswith("(rounded exp)") == (loaded.feature_map == "softmax")
+                assert certificate.startswith("bounds meet" if low == high else "modular")
+    assert {int(row["split"]) for row in rows(cell, "block_rank")} == {1, 2, 5, 7, 8}
+
+
+@pytest.mark.parametrize("name", ["exp", "softmax"])
+def test_one_token_has_no_blocks(name):
+    cell = Cell("s", 1, 2, name, np.ones((2, 1, 2)), np.ones((2, 1, 2)), None)
+    table = list(measure_rank.block_rows(cell, measure_rank.exact_ranks(cell, 1), 1))
+    assert [row[4:7] for row in table] == list(cell.matrices())
+    assert all(row[7:] == (None,) * 9 + (1,) for row in table)
 
 
 def test_spectrum_table(cell):
@@ -243,9 +273,10 @@ def test_tables_repeat_and_do_not_depend_on_company(cell, tmp_path):
     both = ("--input", *factors, "--singular-values", *sigma)
     limits = ("--max-N", N, "--max-N-rounded", N)
     run(compute_singular_values, *limits, "--input", *factors, "--output", *sigma)
-    tables = [folder / "rank.csv" for folder in folders]
-    run(measure_rank, "--max-N-dense", N, *both, "--output", *tables)
-    for table in ("singular_values.npz", "rank.csv"):
+    tables = [[folder / name for folder in folders] for name in ("rank.csv", "block_rank.csv")]
+    outputs = ("--output", *tables[0], "--block-rank", *tables[1])
+    run(measure_rank, "--max-N-dense", N, *both, *outputs)
+    for table in ("singular_values.npz", "rank.csv", "block_rank.csv"):
         assert (again / table).read_bytes() == (cell / table).read_bytes()
 
 
@@ -265,6 +296,9 @@ def test_above_the_limits_fields_are_empty(tmp_path, name):
             assert row["exact_rank_upper"] == str(N)
         else:
             assert row["exact_rank"] and row["certificate"] and row["log_abs_det"]
+    for row in rows(tmp_path, "block_rank"):
+        assert bool(row["below_rank"] and row["below_certificate"]) == (name == "relu")
+        assert row["below_rank_upper"] and row["above_rank_upper"]
 
 
 def test_rounded_matrices_have_a_limit_of_their_own():
@@ -298,16 +332,15 @@ def test_a_matrix_that_a_precision_cannot_hold_has_no_values_there():
     assert [row[9] is None for row in rounding] == [row[6] == "none" for row in rounding]
 
 
-def test_log_det_is_never_plus_infinity():
-    """Entries that underflow leave row sums of zero; the normalized determinant is 1/2."""
+def test_log_det_of_entries_that_underflow():
+    """Row sums of zero in double precision; the normalized determinant is 1/2."""
     F = np.full((1, 2, 1), 1e-174)
     sigma = np.full((1, 2, 2, 2), np.nan)
     cell = Cell("s", 2, 1, "exp", F, F, None)
-    for row in measure_rank.rows(cell, sigma, 0):
-        log_det = row[-1]
+    for row in measure_rank.rank_rows(cell, measure_rank.exact_ranks(cell, 0), sigma):
         if row[5] == "causal":
             expected = 4 * math.log(1e-174) if row[6] == "none" else math.log(0.5)
-            assert math.isnan(log_det) or log_det == pytest.approx(expected)
+            assert row[-1] == pytest.approx(expected)
 
 
 def test_method_is_told_from_the_mask_and_not_from_a_name():

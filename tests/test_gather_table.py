@@ -13,6 +13,7 @@ from cell_files import MATRIX_KEYS
 MASKS, NORMALIZATIONS = ("bidirectional", "causal"), ("none", "row")
 EXTRA = {
     "rank": ([()], ["exact_rank"]),
+    "block_rank": ([(2,), (3,)], ["split", "below_rank"]),
     "spectrum": ([()], ["sigma_max"]),
     "numerical_rank": (
         list(product(("float64", "float32"), ("numpy", "1e-4"))),

@@ -21,9 +21,11 @@ from causalrank.rank import (
     dense_rank,
     error_probability,
     kernel_recursion,
+    off_diagonal_ranks,
     product_ranks,
     random_prime,
     residues,
+    splits,
     structural_rank,
 )
 
@@ -225,3 +227,87 @@ def test_product_ranks_keep_the_proportions_of_rows():
     F, G, v = np.ones((3, 1)), np.array([[1.0], [2.0], [4.0]]), np.array([[2.0], [1.0], [-1.0]])
     assert product_ranks(F, G, v, "bidirectional", P) == (1, 1, 0)
     assert product_ranks(F, G, v, "causal", P) == (3, 1, 1)
+
+
+@given(st.integers(1, 4), st.data(), SMALL_PRIMES | st.just(P))
+def test_a_leading_block_decides_nothing_wrongly(D, data, p):
+    """Many rows, the leading 2 D of which may be zero, equal or enough."""
+    N = 2 * D + data.draw(st.integers(0, 6))
+    F, G = data.draw(matrices(N, D)), data.draw(matrices(N, D))
+    zeros = data.draw(st.integers(0, 2 * D))
+    F[:zeros] = 0
+    exact = rational(exactly(F, G, "bidirectional")).rank()
+    got = bidirectional_rank(F, G, p)
+    assert got.lower <= exact <= got.upper == D
+    assert p != P or got.value == exact
+    f, g = flint.nmod_mat(residues(F, p)[0], p), flint.nmod_mat(residues(G, p)[0], p)
+    assert got.lower == (f * g.transpose()).rank()
+
+
+def test_rows_beyond_the_leading_block_are_read_only_where_needed():
+    """They hold what no residue has; min(M, N, D) is met without them."""
+    F, G = np.eye(2)[[0, 1, 0, 1, 0]], np.eye(2)[[0, 1, 0, 1]]
+    F[4] = np.nan
+    assert bidirectional_rank(F, G, P).value == 2
+    F, G = np.eye(2)[[0, 0, 0, 0, 1]], np.eye(2)[[0, 1]]
+    assert bidirectional_rank(F, G, P).value == 2
+    A = np.array([[1.0, 1.0, 1.0], [1.0, 1.0, 2.0]])
+    assert dense_rank(A, P).value == dense_rank(A.T, P).value == 2
+
+
+@pytest.mark.parametrize(
+    ("N", "expected"),
+    [(1, []), (2, [1]), (3, [1, 2]), (4, [1, 2, 3]), (512, [64, 128, 256, 384, 448])],
+)
+def test_splits(N, expected):
+    assert splits(N) == expected
+
+
+def blocks_of(A: list[list[Fraction]], i: int) -> tuple[flint.fmpq_mat, flint.fmpq_mat]:
+    return rational([row[:i] for row in A[i:]]), rational([row[i:] for row in A[:i]])
+
+
+@given(factors(), st.data())
+def test_off_diagonal_ranks_are_the_rational_ranks(pair, data):
+    F, G = pair
+    N, D = F.shape
+    assume(N > 1)
+    i = data.draw(st.integers(1, N - 1))
+    blocks = blocks_of(exactly(F, G, "bidirectional"), i)
+    for got, block in zip(off_diagonal_ranks(F, G, i, P), blocks, strict=True):
+        assert got.value == got.lower == block.rank() <= got.upper == min(D, i, N - i)
+        assert got.certificate.startswith("bounds meet" if got.lower == got.upper else "modular")
+    assert (
+        off_diagonal_ranks(F, G, i, P)[0].value == blocks_of(exactly(F, G, "causal"), i)[0].rank()
+    )
+
+
+@pytest.mark.parametrize("name", ["elu_plus_one", "exp", "relu", "identity"])
+@pytest.mark.parametrize("d", [1, 3, 6])
+def test_off_diagonal_ranks_of_drawn_cells(name, d):
+    q, k, _ = gaussian("test_rank", 24, d, 0, 1.0)
+    F, G = FEATURE_MAPS[name](q), FEATURE_MAPS[name](k)
+    A = exactly(F, G, "causal")
+    for i in splits(24):
+        below, above = off_diagonal_ranks(F, G, i, P)
+        assert below.value == blocks_of(A, i)[0].rank()
+        if name != "relu":
+            assert below.lower == below.upper == above.value == min(d, i, 24 - i)
+
+
+def test_off_diagonal_ranks_below_the_number_of_features():
+    """relu with rows and a column of zeros, and duplicate rows."""
+    F = np.array([[0.0, 0, 0], [1, 2, 0], [1, 2, 0], [0, 0, 0], [1, 2, 0], [2, 4, 0]])
+    G = np.array([[1.0, 0, 3], [0, 0, 0], [0, 2, 1], [1, 1, 0], [1, 1, 0], [0, 0, 1]])
+    below, above = off_diagonal_ranks(F, G, 3, P)
+    assert (below.value, below.upper, above.value, above.upper) == (1, 3, 1, 3)
+    assert "modular" in below.certificate and "modular" in above.certificate
+
+
+@given(st.integers(1, 5), st.integers(1, 5), st.data(), SMALL_PRIMES | st.just(P))
+def test_dense_rank_of_rectangles(M, N, data, p):
+    A = data.draw(matrices(M, N))
+    got, exact = dense_rank(A, p), rational(fractions(A)).rank()
+    assert got.lower <= exact <= got.upper == min(M, N)
+    assert got.lower == flint.nmod_mat(residues(A, p)[0], p).rank()
+    assert p != P or got.value == exact

@@ -18,7 +18,7 @@ COMMANDS = {
     "compute_singular_values": f"--max-N {N} --max-N-rounded {N} --input factors.npz"
     " --output sigma.npz",
     "measure_rank": f"--max-N-dense {N} --input factors.npz --singular-values sigma.npz"
-    " --output rank.csv",
+    " --output rank.csv --block-rank block_rank.csv",
     "measure_spectrum": "--input factors.npz --singular-values sigma.npz --spectrum s.csv"
     " --numerical-rank n.csv --decay d.csv",
     "check_bound": f"--max-N {N} --noise 0.1 --ranks 1 8 --input factors.npz --output bound.csv",

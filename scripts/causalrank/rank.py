@@ -38,8 +38,17 @@ def random_prime(generator: np.random.Generator) -> int:
             return candidate
 
 
+def _times(a: np.ndarray, b: np.ndarray, p: int) -> np.ndarray:
+    """a b modulo p, for int64 entries 0 <= a < 2^27 and 0 <= b < p < 2^61.
+
+    The rounded quotient errs by one at most, so the remainder, taken modulo 2^64, is in (-p, 2p).
+    """
+    quotient = (a * (b / p)).astype(np.int64)
+    return (a * b - quotient * p) % p
+
+
 def residues(X: np.ndarray, p: int) -> tuple[list[list[int]], int]:
-    """The rows of X, each times a power of two that makes it whole, modulo p.
+    """The rows of X, each times a power of two that makes it whole, modulo p < 2^61.
 
     X has shape (rows, columns). Also returns the number of bits of the largest integer entry.
     """
@@ -47,12 +56,13 @@ def residues(X: np.ndarray, p: int) -> tuple[list[list[int]], int]:
     whole = np.ldexp(mantissa, 53).astype(np.int64)
     lowest = np.where(whole != 0, exponent, np.iinfo(np.int32).max).min(axis=1, keepdims=True)
     shift = np.where(whole != 0, exponent - lowest, 0)
-    powers = [pow(2, s, p) for s in range(int(shift.max(initial=0)) + 1)]
-    rows = [
-        [m * powers[s] % p for m, s in zip(row, shifts, strict=True)]
-        for row, shifts in zip(whole.tolist(), shift.tolist(), strict=True)
-    ]
-    return rows, 53 + len(powers) - 1
+    powers = np.array([pow(2, s, p) for s in range(int(shift.max(initial=0)) + 1)])[shift]
+    high, low = np.divmod(np.abs(whole), 2**27)
+    rows = (
+        _times(np.array(2**26), 2 * _times(high, powers, p) % p, p) + _times(low, powers, p)
+    ) % p
+    rows = np.where(whole < 0, -rows % p, rows)
+    return rows.tolist(), 53 + int(shift.max(initial=0))
 
 
 def error_probability(N: int, entry_bits: float) -> float:
@@ -73,26 +83,40 @@ def _judged(N: int, lower: int, upper: int, entry_bits: float) -> ExactRank:
     return ExactRank(lower, lower, upper, f"modular, error below 1e{power}")
 
 
+def _modular(rows: list[list[int]], p: int) -> flint.nmod_mat:
+    return flint.nmod_mat(flint.fmpz_mat(rows), p)  # a third faster than without the detour
+
+
 def _row_space(rows: list[list[int]], p: int) -> list[list[int]]:
-    reduced, rank = flint.nmod_mat(rows, p).rref()
+    reduced, rank = _modular(rows, p).rref()
     return [[int(reduced[i, j]) for j in range(reduced.ncols())] for i in range(rank)]
 
 
-def bidirectional_rank(F: np.ndarray, G: np.ndarray, p: int) -> ExactRank:
-    """The rank of F G^T, for F and G of shape (N, D), in O(N D^2).
-
-    rank(F G^T) = rank(R_F R_G^T), where the rows of R_F and R_G are bases of the row spaces of
-    F and G. The upper bound is min(N, D).
-    """
-    N, D = F.shape
+def _product_rank(F: np.ndarray, G: np.ndarray, p: int) -> tuple[int, float]:
+    """The rank of F G^T modulo p, and the bits of its entries once their rows are whole."""
     f_rows, f_bits = residues(F, p)
     g_rows, g_bits = residues(G, p)
     f_basis, g_basis = _row_space(f_rows, p), _row_space(g_rows, p)
-    lower = 0
+    rank = 0
     if f_basis and g_basis:
         product = flint.nmod_mat(f_basis, p) * flint.nmod_mat(g_basis, p).transpose()
-        lower = int(product.rank())
-    return _judged(N, lower, min(N, D), f_bits + g_bits + math.log2(D))
+        rank = int(product.rank())
+    return rank, f_bits + g_bits + math.log2(F.shape[1])
+
+
+def bidirectional_rank(F: np.ndarray, G: np.ndarray, p: int) -> ExactRank:
+    """The rank of F G^T, for F of shape (M, D) and G of shape (N, D), in O((M + N) D^2).
+
+    rank(F G^T) = rank(R_F R_G^T), where the rows of R_F and R_G are bases of the row spaces of
+    F and G. The upper bound is min(M, N, D). The leading 2 D rows of F and G prove a lower bound
+    as well; where it meets the upper one, which it nearly always does, the others are not read.
+    """
+    size, D = max(len(F), len(G)), F.shape[1]
+    upper = min(len(F), len(G), D)
+    lower, bits = _product_rank(F[: 2 * D], G[: 2 * D], p)
+    if lower < upper and size > 2 * D:
+        lower, bits = _product_rank(F, G, p)
+    return _judged(size, lower, upper, bits)
 
 
 def causal_rank(F: np.ndarray, G: np.ndarray, p: int) -> ExactRank:
@@ -112,12 +136,32 @@ def causal_rank(F: np.ndarray, G: np.ndarray, p: int) -> ExactRank:
 
 
 def structural_rank(F: np.ndarray, G: np.ndarray) -> int:
-    """An upper bound on the rank of tril(F G^T) from the places where it can be nonzero."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import structural_rank as largest_matching
+    """An upper bound on the rank of tril(F G^T), shape (N, N), from the zeros of F and G.
 
-    overlap = (F != 0).astype(np.float32) @ (G != 0).astype(np.float32).T
-    return int(largest_matching(csr_array(np.tril(overlap))))
+    It is the largest number of entries (i, j) that can be nonzero, no two of which share a row or
+    a column, as a maximum flow: column j pours one unit into the reservoirs of the features c with
+    g_jc != 0 at time j, reservoirs keep what they hold, and row i draws one unit from those with
+    f_ic != 0 at time i >= j. The network has O(N D) edges.
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import maximum_flow
+
+    N, D = F.shape
+    columns, rows = np.arange(N), N + np.arange(N)
+    reservoirs = 2 * N + np.arange(N * D).reshape(N, D)
+    source, sink = 2 * N + N * D, 2 * N + N * D + 1
+    edges = [
+        (np.full(N, source), columns),
+        (np.nonzero(G)[0], reservoirs[G != 0]),
+        (reservoirs[:-1].ravel(), reservoirs[1:].ravel()),
+        (reservoirs[F != 0], N + np.nonzero(F)[0]),
+        (rows, np.full(N, sink)),
+    ]
+    capacities = [np.full(len(tails), 1, np.int32) for tails, _ in edges]
+    capacities[2][:] = N
+    ends = tuple(np.concatenate(side).astype(np.int32) for side in zip(*edges, strict=True))
+    network = csr_array((np.concatenate(capacities), ends), shape=(sink + 1, sink + 1))
+    return int(maximum_flow(network, source, sink).flow_value)
 
 
 def kernel_recursion(f_rows: list[list[int]], g_rows: list[list[int]], p: int) -> int:
@@ -154,9 +198,33 @@ def kernel_recursion(f_rows: list[list[int]], g_rows: list[list[int]], p: int) -
 
 
 def dense_rank(A: np.ndarray, p: int) -> ExactRank:
-    """The rank of the matrix whose entries are the doubles of A, shape (N, N), in O(N^3)."""
-    rows, bits = residues(A, p)
-    return _judged(len(A), int(flint.nmod_mat(rows, p).rank()), len(A), bits)
+    """The rank of the matrix whose entries are the doubles of A, shape (M, N), in O(M N min(M, N)).
+
+    The leading square block proves a lower bound as well; where it has full rank, the rest of A
+    is not read.
+    """
+    upper = min(A.shape)
+    rows, bits = residues(A[:upper, :upper], p)
+    lower = int(_modular(rows, p).rank())
+    if lower < upper < max(A.shape):
+        rows, bits = residues(A, p)
+        lower = int(_modular(rows, p).rank())
+    return _judged(max(A.shape), lower, upper, bits)
+
+
+def splits(N: int) -> list[int]:
+    """Where the off-diagonal blocks are cut: N/8, N/4, N/2, 3N/4 and 7N/8, rounded down, not 0."""
+    return sorted({N // 8, N // 4, N // 2, 3 * N // 4, 7 * N // 8} - {0})
+
+
+def off_diagonal_ranks(F: np.ndarray, G: np.ndarray, i: int, p: int) -> tuple[ExactRank, ExactRank]:
+    """The ranks of A[i:, :i] and of A[:i, i:], for A = F G^T, F and G of shape (N, D), 0 < i < N.
+
+    At most min(D, i, N - i): D is the size of the state that the recurrent form carries from the
+    tokens before i to those after (Vandebril, Van Barel and Mastronardi 2008, on semiseparable
+    matrices). The causal mask leaves the first block as it is and makes the second one zero.
+    """
+    return bidirectional_rank(F[i:], G[:i], p), bidirectional_rank(F[:i], G[i:], p)
 
 
 def product_ranks(
@@ -167,7 +235,7 @@ def product_ranks(
     F and G have shape (N, D), v has shape (N, d_v). Scaling rows of G or of V would change A V,
     so each of them is scaled by one power of two.
     """
-    f = flint.nmod_mat(residues(F, p)[0], p)
+    f = _modular(residues(F, p)[0], p)
     g, V = (flint.nmod_mat(*X.shape, residues(X.reshape(1, -1), p)[0][0], p) for X in (G, v))
     A = f * g.transpose()
     if mask == "causal":

@@ -50,7 +50,8 @@ rule measure_rank:
         factors=f"{CELL}/factors.npz",
         singular_values=f"{CELL}/singular_values.npz",
     output:
-        f"{CELL}/rank.csv",
+        rank=f"{CELL}/rank.csv",
+        block_rank=f"{CELL}/block_rank.csv",
     log:
         f"{CELL}/logs/measure_rank.log",
     benchmark:
@@ -66,7 +67,8 @@ rule measure_rank:
         options=options(max_N_dense=STUDY["limits"]["dense_rank_N"]),
     shell:
         "python scripts/measure_rank.py {params.options} --input {input.factors}"
-        " --singular-values {input.singular_values} --output {output} 2> {log}"
+        " --singular-values {input.singular_values} --output {output.rank}"
+        " --block-rank {output.block_rank} 2> {log}"
 
 
 rule measure_spectrum:
