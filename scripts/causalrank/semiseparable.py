@@ -64,9 +64,7 @@ class Semiseparable:
 
     def solve(self, y: np.ndarray) -> Scaled:
         """A^-1 y. Raises numpy.linalg.LinAlgError where A is singular."""
-        if self.zeros.any():
-            row = int(np.flatnonzero(self.zeros)[0])
-            raise np.linalg.LinAlgError(f"singular: the diagonal entry of row {row} is zero")
+        self._require_regular()
         return self._recur(y, solving=True)
 
     def transposed_product(self, x: np.ndarray) -> Scaled:
@@ -75,6 +73,7 @@ class Semiseparable:
 
     def transposed_solve(self, y: np.ndarray) -> Scaled:
         """A^-T y. Raises numpy.linalg.LinAlgError where A is singular."""
+        self._require_regular()
         return self._reversed().solve(y[::-1]).reversed()
 
     def diagonal(self) -> Scaled:
@@ -126,6 +125,11 @@ class Semiseparable:
         F, exponent = _tamed(F, exponent)
         return replace(self, F=F, f_exponent=exponent)
 
+    def _require_regular(self) -> None:
+        if self.zeros.any():
+            row = int(np.flatnonzero(self.zeros)[0])
+            raise np.linalg.LinAlgError(f"singular: the diagonal entry of row {row} is zero")
+
     def _reversed(self) -> "Semiseparable":
         """A^T with rows and columns in reverse order, which is of the same kind."""
         gates = self.log2_gates
@@ -173,7 +177,7 @@ class Semiseparable:
 
     def _recur(self, x: np.ndarray, solving: bool) -> Scaled:
         """Carry the state over all chunks: A x, or A^-1 x if `solving`."""
-        columns = np.ascontiguousarray(x).reshape(self.N, -1)
+        columns, unit = _moderate(np.ascontiguousarray(x).reshape(self.N, -1))
         mantissa = np.empty(columns.shape)
         exponent = np.zeros(columns.shape, dtype=np.int64)
         state = _State(np.zeros((self.F.shape[1], columns.shape[1])))
@@ -192,6 +196,8 @@ class Semiseparable:
                     mantissa[start:stop], power = done
                     if not state.plain or power:
                         exponent[start:stop] = power
+        if np.any(unit):
+            exponent += unit
         return Scaled(mantissa.reshape(x.shape), exponent.reshape(x.shape))
 
 
@@ -222,6 +228,7 @@ class _State:
         """x, which counts times 2^unit, over the exponent that it then has in common with s."""
         if chunk.enter is not None:
             self.s = self.s * chunk.enter[:, None]
+            self._rescale()
         if self.plain and unit == 0:
             return x, 0
         common = np.where(self.s.any(axis=0), self.exponent, np.iinfo(np.int64).min)
@@ -235,9 +242,12 @@ class _State:
         """Past a chunk, bring s back to moderate size."""
         if chunk.leave is not None:
             self.s = self.s * chunk.leave[:, None]
+        self._rescale()
+
+    def _rescale(self) -> None:
         entries = self.s.ravel()
         square = float(entries @ entries)
-        if len(entries) == len(self.s) and (HUGE**-2 < square < HUGE**2 or square == 0.0):
+        if len(entries) == len(self.s) and HUGE**-2 < square < HUGE**2:
             return
         largest = np.abs(self.s).max(axis=0)
         if ((largest > HUGE) | ((largest < 1 / HUGE) & (largest > 0))).any():
@@ -268,10 +278,10 @@ def _substitute(
     if len(rest) == 1:
         pivot = row_dots(chunk.F, chunk.G)
         x, power = rest / pivot.mantissa, common - pivot.exponent[0]
-        top = np.maximum(common, power)
+        top = np.where(x.any(axis=0), np.maximum(common, power), common)
         state.s = np.ldexp(state.s, common - top) + np.ldexp(chunk.G.T @ x, power - top)
-        if np.any(top):
-            state.exponent, state.plain = np.broadcast_to(top, state.exponent.shape), False
+        if np.any(top) or not state.plain:
+            state.exponent, state.plain = top, False
     else:
         block = chunk.F @ chunk.G.T
         x, power = dtrsm(1.0, block.T, rest, lower=0, trans_a=1, overwrite_b=1), common
@@ -311,6 +321,8 @@ class _Sum:
 
     def add(self, value: float | np.ndarray, exponent: int) -> None:
         """Add value * 2^exponent."""
+        if not np.any(value):
+            return
         if exponent != self.exponent:
             top = max(exponent, self.exponent) if np.any(self.value) else exponent
             self.value = np.ldexp(self.value, self.exponent - top)
@@ -322,18 +334,32 @@ class _Sum:
             self.value, self.exponent = np.ldexp(self.value, -shift), self.exponent + shift
 
 
-def _row_exponents(X: np.ndarray) -> np.ndarray:
-    """For each row of X, shape (N, D), the exponent of its largest entry; 0 for rows of zeros."""
-    largest = np.maximum(X.max(axis=1), -X.min(axis=1))
+def _moderate(x: np.ndarray) -> tuple[np.ndarray, np.ndarray | int]:
+    """Columns, shape (N, m), over powers of two if one's largest entry is far from 1; exponents."""
+    exponent = _exponents(x, axis=0)
+    if np.abs(exponent).max() < SPREAD // 2:
+        return x, 0
+    return np.ldexp(x, -exponent), exponent
+
+
+def _exponents(X: np.ndarray, axis: int) -> np.ndarray:
+    """Along an axis, the exponent of the largest entry; 0 where all are zero."""
+    largest = np.maximum(X.max(axis=axis), -X.min(axis=axis))
     return np.where(largest > 0, np.frexp(largest)[1], 0).astype(np.int64)
 
 
 def _tamed(X: np.ndarray, exponent: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
-    """The same rows; with exponents, and entries of at most one, only where doubles need it."""
-    own = _row_exponents(X)
+    """The same rows; with exponents, and entries of at most one, only where doubles need it.
+
+    A row of zeros has the exponent of a neighbour, so that no chunk is split or shifted for it.
+    """
+    own = _exponents(X, axis=1)
     total = own if exponent is None else own + exponent
     if np.abs(total).max() < SPREAD // 2:
         return (X if exponent is None else np.ldexp(X, exponent[:, None])), None
+    rows = np.flatnonzero(X.any(axis=1))
+    if rows.size:
+        total = total[rows[np.searchsorted(rows[1:], np.arange(len(X)), side="right")]]
     return np.ldexp(X, -own[:, None]), total
 
 
