@@ -2,26 +2,6 @@ GROWTH = f"{R}/growth/source~{{source}}/d~{{d}}/feature_map~{{feature_map}}"
 DECAYS = sorted(map(float, STUDY["growth"]["decays"]))
 
 
-def growth_input(wildcards):
-    """The q, k of a source that isn't drawn, whose chains are drawn anew."""
-    kind = STUDY["sources"][wildcards.source]["kind"]
-    return [] if kind == "gaussian" else source_file(wildcards)
-
-
-def growth_rows(wildcards, input):
-    source = STUDY["sources"][wildcards.source]
-    return options(input=str(input)) if input else options(scale=float(source.get("scale", 1.0)))
-
-
-def growth_memory(wildcards):
-    """A chain or a token has a row; of a file or a model all q, k, v are read first."""
-    source, d = STUDY["sources"][wildcards.source], int(wildcards.d)
-    tokens = {"gaussian": resources.GROWTH_CHAINS, "model": source.get("window"), "file": source.get("tokens")}
-    rows = tokens[source["kind"]]
-    read = 3 * 8 * members(source) * rows * d // 2**20 if source["kind"] == "model" else 0
-    return resources.growth_megabytes(rows, d) + read + source.get("megabytes", 0)
-
-
 rule estimate_growth:
     input:
         growth_input,
