@@ -86,7 +86,8 @@ def largest_singular_values(
         V[j + 1] = w / beta
         u = multiply(V[j + 1]).over_power(exponent) - beta * u
         alphas.append(float(np.linalg.norm(u)))
-        u /= alphas[-1]
+        if alphas[-1] > 0.0:  # of a singular matrix; a zero u ends the space at the next step
+            u /= alphas[-1]
     raise AssertionError("unreachable")
 
 
