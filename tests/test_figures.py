@@ -93,6 +93,30 @@ def rank_one_softmax() -> pd.DataFrame:
     )
 
 
+def growth() -> pd.DataFrame:
+    rows = itertools.product(["elu_plus_one", "exp", "relu"], [1, 8, 64], [1.0, 0.99])
+    drawn = pd.DataFrame(rows, columns=["feature_map", "d", "decay"])
+    drawn = drawn.assign(source="normal", member=NAN, exponent=0.01 * drawn.decay)
+    drawn["exponent"] = drawn.exponent.mask(drawn.d == 1, -np.inf)
+    drawn["exponent"] = drawn.exponent.mask((drawn.feature_map == "relu") & (drawn.d < 64))
+    heads = pd.DataFrame({"member": range(9), "exponent": np.linspace(-0.002, 0.1, 9)})
+    heads = heads.assign(source="a_model", feature_map="exp", d=32, decay=1.0)
+    table = pd.concat([drawn, heads], ignore_index=True)
+    return table.assign(exponent_low=table.exponent - 0.001, exponent_high=table.exponent + 0.001)
+
+
+def growth_sizes() -> pd.DataFrame:
+    table = grid(("elu_plus_one", "exp"), source=["normal"], N=[256, 1024, 4096], d=[8, 64])
+    mean = 0.01 * table.N - 3
+    return table[table["mask"] == "causal"].assign(mean=mean, min=mean - 1, max=mean + 1)
+
+
+def growth_slopes() -> pd.DataFrame:
+    table = growth_sizes().drop_duplicates(["d", "feature_map", "normalization"])
+    line = {"N_from": 1024, "N_to": 4096, "pivot_N": 1700.0, "pivot": 14.0}
+    return table.assign(exponent=0.01, exponent_low=0.009, exponent_high=0.011, **line)
+
+
 def claims() -> pd.DataFrame:
     verdicts = ["holds", "fails", "undetermined", "holds"]
     relations = ["equal", "at_least", "at_most", "one_more_member"]
@@ -120,6 +144,7 @@ FIGURES: dict[str, dict[str, Callable[[], pd.DataFrame]]] = {
     "bound_tightness": {"bound": bound},
     "running_sum": {"running-sum": running_sum},
     "rank_one_softmax": {"rank-one-softmax": rank_one_softmax},
+    "growth": {"growth": growth, "sizes": growth_sizes, "slopes": growth_slopes},
     "claims": {"claims": claims},
 }
 every_figure = pytest.mark.parametrize("name", FIGURES)
@@ -182,6 +207,7 @@ def test_an_empty_table_gives_a_sheet_that_says_so(name: str) -> None:
 def test_tables_without_a_single_value_are_drawn(name: str) -> None:
     values = {"mean", "min", "max", "sigma_relative", "cumulative_at_quarter", "measured"}
     values |= {"tightness_max", "tightness_median", "condition_number", "numerical_rank"}
+    values |= {"exponent", "exponent_low", "exponent_high", "pivot"}
     values |= {"causal_to_bidirectional", "running_sum_to_masked", "determinant"}
     draw(name, lambda table: table.assign(**dict.fromkeys(values & set(table), NAN)))
 
@@ -236,6 +262,21 @@ def test_a_condition_number_that_is_not_resolved_is_drawn_at_the_ceiling() -> No
     )
     assert list(bold.get_xdata()) == [16]
     assert bold.get_ydata() == pytest.approx(-np.log10(16 * np.finfo(float).eps))
+
+
+def test_lines_of_growth_have_the_exponent_as_their_slope() -> None:
+    left, right = draw("growth").axes
+    lines = [
+        line for line in left.lines if len(line.get_xdata()) == 3 and line.get_marker() == "None"
+    ]
+    assert len(lines) == 2
+    for line in lines:
+        assert list(line.get_xdata()) == [1024, 1700, 4096]
+        assert np.diff(line.get_ydata()) / np.diff(line.get_xdata()) == pytest.approx([0.01, 0.01])
+    (note,) = right.texts
+    assert note.get_text() == "−∞: elu+1, exp at d = 1\nundefined: relu at d = 1, 8"
+    heads = next(line for line in right.lines if len(line.get_xdata()) == 9)
+    assert heads.get_ydata() == pytest.approx(np.linspace(-0.002, 0.1, 9))
 
 
 def test_exact_zeros_fall_out_of_the_panel_of_singular_values() -> None:

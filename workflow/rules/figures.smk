@@ -6,6 +6,7 @@ FIGURES = [
         "rank_against_d",
         "singular_value_decay",
         "against_N",
+        "growth",
         *(["depth_by_head"] if MODELS else []),
         "bound_tightness",
         "two_token",
@@ -169,6 +170,38 @@ rule plot_against_N:
     shell:
         "python scripts/plot_against_N.py --summary {input.summary} --all-ones {input.all_ones} {params.options}"
         " --output {output} 2> {log}"
+
+
+rule plot_growth:
+    input:
+        growth=f"{R}/tables/growth.csv",
+        sizes=f"{R}/tables/growth_sizes.csv",
+        slopes=f"{R}/tables/growth_slopes.csv",
+    output:
+        pdf=f"{R}/figures/growth.pdf",
+        svg=report(
+            f"{R}/figures/growth.svg",
+            caption="../report/growth.rst",
+            category="3. Spectrum",
+            labels={"result": "growth law of conditioning"},
+        ),
+        png=f"{R}/figures/growth.png",
+    log:
+        f"{R}/logs/plot_growth.log",
+    benchmark:
+        f"{R}/benchmarks/plot_growth.tsv"
+    group:
+        "figures"
+    conda:
+        "../../envs/figures.yaml"
+    resources:
+        mem_mb=500,
+    params:
+        code=digest("plot_growth.py", "figures"),
+        options=FIGURE_OPTIONS,
+    shell:
+        "python scripts/plot_growth.py --growth {input.growth} --sizes {input.sizes}"
+        " --slopes {input.slopes} {params.options} --output {output} 2> {log}"
 
 
 rule plot_depth_by_head:
