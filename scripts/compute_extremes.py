@@ -1,22 +1,24 @@
 """Find both ends of the spectra of a cell's causal matrices, beyond double precision and at any N.
 
-Beyond the largest N whose singular values are all computed, the sums over them are estimated too.
+Beyond the largest N whose singular values are all computed, it is counted how many exceed each
+of some levels, and what lies between is known up to that. For the first member, sums over all
+of them are sampled too, by stochastic Lanczos quadrature.
 """
 
 import argparse
 import sys
+from collections.abc import Iterator
 
 import numpy as np
 
+from causalrank import inertia, quadrature
 from causalrank.ensembles import seed_of
 from causalrank.extremes import Extremes, extremes
 from causalrank.mixing import NORMALIZATIONS
-from causalrank.quadrature import counts_above, effective_rank, nuclear_norm, spectral_measure
 from causalrank.semiseparable import Semiseparable, semiseparable
 from cell_files import LEVELS, Cell, load_cell, progress
 from whole_files import save_arrays
 
-LEADING, PROBES, STEPS = 8, 8, 60
 ENDS = (
     "log10_sigma_max",
     "log10_sigma_min",
@@ -26,34 +28,46 @@ ENDS = (
     "residual_max",
     "residual_min",
 )
-SUMS = ("nuclear_norm", "nuclear_norm_error", "effective_rank", "effective_rank_error")
+SUMS = ("nuclear_norm", "effective_rank")
+"""The nuclear norm is over sigma_max."""
 
 
-def estimated_sums(
+def counted(A: Semiseparable, ends: Extremes) -> Iterator[tuple[str, object]]:
+    """The counts above LEVELS, (levels,), and the sums that they bound."""
+    largest = ends.leading.values[0]
+    numbers = inertia.counts_above(A, LEVELS * largest, ends.leading.exponent)
+    yield "counts", numbers
+    counts = inertia.Counts(LEVELS, numbers, A.N)
+    for name in SUMS:
+        estimate = getattr(inertia, name)(counts)
+        yield name, estimate.value
+        yield f"{name}_error", estimate.error
+
+
+def sampled(
     A: Semiseparable, ends: Extremes, generator: np.random.Generator
-) -> tuple[dict[str, float], np.ndarray]:
-    """Nuclear norm relative to sigma_max, effective rank, and counts above LEVELS: (levels, 2)."""
-    probes = generator.choice([-1.0, 1.0], (A.N, PROBES))
-    measure = spectral_measure(A.product, A.transposed_product, ends.leading, probes, STEPS)
-    nuclear, effective = nuclear_norm(measure), effective_rank(measure)
-    counts = counts_above(measure, LEVELS)
-    return {
-        "nuclear_norm": nuclear.value / measure.scale,
-        "nuclear_norm_error": nuclear.error / measure.scale,
-        "effective_rank": effective.value,
-        "effective_rank_error": effective.error,
-    }, np.array([(count.value, count.error) for count in counts])
+) -> Iterator[tuple[str, object]]:
+    """The same by quadrature, with intervals: counts of shape (levels, 2)."""
+    measure = quadrature.sampled_measure(A, ends.leading, generator)
+    counts = quadrature.counts_above(measure, LEVELS)
+    yield "counts_slq", np.array([(count.value, count.error) for count in counts])
+    for name in SUMS:
+        estimate = getattr(quadrature, name)(measure)
+        yield f"{name}_slq", estimate.value
+        yield f"{name}_slq_error", estimate.error
 
 
 def compute(cell: Cell, max_N_dense: int, max_N_sums: int) -> dict[str, np.ndarray]:
-    """Arrays of shape (members, normalizations), NaN if not computed, and `counts` of a member.
+    """Arrays of shape (members, normalizations, ...), NaN if not computed.
 
-    `counts` has shape (normalizations, levels, 2): of the first member, with errors. softmax has
-    no factors, so nothing is computed for it.
+    softmax has no factors, so nothing is computed for it.
     """
     shape = (len(cell.F), len(NORMALIZATIONS))
-    found = {name: np.full(shape, np.nan) for name in (*ENDS, *SUMS)}
-    found["counts"] = np.full((len(NORMALIZATIONS), len(LEVELS), 2), np.nan)
+    methods = ("", "_error", "_slq", "_slq_error")
+    names = (*ENDS, *(name + method for name in SUMS for method in methods))
+    found = {name: np.full(shape, np.nan) for name in names}
+    found["counts"] = np.full((*shape, len(LEVELS)), np.nan)
+    found["counts_slq"] = np.full((*shape, len(LEVELS), 2), np.nan)
     if cell.feature_map == "softmax":
         return found
     sums = max_N_dense < cell.N <= max_N_sums
@@ -63,16 +77,18 @@ def compute(cell: Cell, max_N_dense: int, max_N_sums: int) -> dict[str, np.ndarr
         unnormalized = semiseparable(F, G)
         for place, normalization in enumerate(NORMALIZATIONS):
             A = unnormalized if normalization == "none" else unnormalized.row_normalized()
-            ends = extremes(A, generator.standard_normal(cell.N), LEADING if sums else 1)
-            for name in ENDS:
-                found[name][member, place] = getattr(ends, name)
+            sample = sums and member == 0
+            k = quadrature.LEADING if sample else 1
+            ends = extremes(A, generator.standard_normal(cell.N), k)
+            values = [(name, getattr(ends, name)) for name in ENDS]
             if sums and ends.log10_sigma_max > -np.inf:
-                print(f"sums of the {normalization} matrix", file=sys.stderr, flush=True)
-                values, counts = estimated_sums(A, ends, generator)
-                for name, value in values.items():
-                    found[name][member, place] = value
-                if member == 0:
-                    found["counts"][place] = counts
+                print(
+                    f"sums of the matrix normalized by {normalization}", file=sys.stderr, flush=True
+                )
+                values += counted(A, ends)
+                values += sampled(A, ends, generator) if sample else []
+            for name, value in values:
+                found[name][member, place] = value
     return found
 
 
@@ -82,7 +98,7 @@ def main() -> None:
         "--max-N-dense", type=int, required=True, help="largest N whose singular values are known"
     )
     parser.add_argument(
-        "--max-N-sums", type=int, required=True, help="largest N whose sums are estimated"
+        "--max-N-sums", type=int, required=True, help="largest N whose sums are bounded"
     )
     parser.add_argument("--input", nargs="+", required=True, help="factors.npz of each cell")
     parser.add_argument("--output", nargs="+", required=True, help="an .npz for each cell")

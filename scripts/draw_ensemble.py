@@ -15,13 +15,14 @@ def main() -> None:
     parser.add_argument("--d", type=int, required=True)
     parser.add_argument("--members", type=int, required=True)
     parser.add_argument("--scale", type=float, required=True, help="standard deviation")
+    parser.add_argument("--without-values", action="store_true", help="do not store v")
     parser.add_argument("--output", required=True, help=".npz with q, k, v of (members, N, d)")
     args = parser.parse_args()
     draws = [
         gaussian(args.source, args.N, args.d, member, args.scale) for member in range(args.members)
     ]
     q, k, v = map(np.stack, zip(*draws, strict=True))
-    save_arrays(args.output, q=q, k=k, v=v)
+    save_arrays(args.output, q=q, k=k, **({} if args.without_values else {"v": v}))
 
 
 if __name__ == "__main__":

@@ -18,8 +18,11 @@ ROW_KEYS = {
     "numerical_rank": ("precision", "tolerance"),
     "bound": ("approximation", "strength"),
     "singular_values": ("index",),
+    "spectral_density": ("level",),
+    "methods": (),
+    "baselines": (),
 }
-FIRST_MEMBER_ONLY = ("singular_values",)
+FIRST_MEMBER_ONLY = ("singular_values", "spectral_density")
 CELL_PATH = re.compile("/".join(f"{key}~([^/]+)" for key in CELL_KEYS))
 
 

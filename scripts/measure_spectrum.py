@@ -24,7 +24,7 @@ QUANTITIES = tuple(field.name for field in fields(Spectrum))
 SPECTRUM_HEADER = (*MATRIX_KEYS, *QUANTITIES, "method", "residual_max", "residual_min")
 NUMERICAL_RANK_HEADER = (*MATRIX_KEYS, "precision", "tolerance", "numerical_rank")
 DECAY_HEADER = (*MATRIX_KEYS, "index", "sigma_relative", "cumulative")
-DENSITY_HEADER = (*MATRIX_KEYS, "level", "count", "count_error")
+DENSITY_HEADER = (*MATRIX_KEYS, "level", "count", "count_slq", "count_slq_error")
 METHODS_HEADER = (
     *MATRIX_KEYS,
     "log10_condition_dense",
@@ -32,6 +32,10 @@ METHODS_HEADER = (
     "sigma_max_difference",
     "sigma_min_difference",
     "sigma_min_allowance",
+    "nuclear_norm_slq",
+    "nuclear_norm_slq_error",
+    "effective_rank_slq",
+    "effective_rank_slq_error",
 )
 RESOLVED = 1e-3
 """A Lanczos residual, relative to its singular value, above which the value stays empty."""
@@ -52,7 +56,7 @@ def structured(extremes: dict[str, np.ndarray], place: tuple[int, int, int]) -> 
     return {
         name: float(values[member, normalization])
         for name, values in extremes.items()
-        if name != "counts"
+        if values.ndim == 2
     }
 
 
@@ -113,50 +117,71 @@ def spectrum_rows(
                 spectrum, method = replace(spectrum, **ends(found)), "gesdd, lanczos"
         elif found:
             sums = not np.isnan(found["effective_rank"])
-            spectrum, method = from_extremes(found), "lanczos, slq" if sums else "lanczos"
+            spectrum, method = from_extremes(found), "lanczos, inertia" if sums else "lanczos"
         else:
             spectrum, method = NOTHING, ""
         yield (*key, *astuple(spectrum), method, *residuals)
 
 
-def method_rows(cell: Cell, sigma: np.ndarray, extremes: dict[str, np.ndarray]) -> Iterator[tuple]:
-    """Dense and structured side by side; differences are relative, and where double can tell.
+def against_dense(N: int, sigma: np.ndarray, found: dict[str, float]) -> tuple:
+    """What a dense method says beside the structured one; differences are relative.
 
     By Weyl's inequality a dense sigma_min errs by N eps times the condition number, relatively: the
     allowance. From one on, the dense value says nothing.
     """
+    if np.isnan(sigma).any() or sigma[0] == 0.0:
+        return None, found["log10_condition"], None, None, None
+    with np.errstate(divide="ignore"):
+        logs = np.log10(sigma[[0, -1]])
+    allowance = power(found["log10_condition"] + np.log10(N * np.finfo(float).eps))
+    told = allowance is not None and allowance < 1.0
+    ends = np.array([found["log10_sigma_max"], found["log10_sigma_min"]])
+    difference = (
+        np.abs(np.expm1(np.log(10.0) * (logs - ends)))
+        if told
+        else [abs(np.expm1(np.log(10.0) * (logs[0] - ends[0])))]
+    )
+    smallest = (float(difference[1]), allowance) if told else (None, None)
+    return float(logs[0] - logs[1]), found["log10_condition"], float(difference[0]), *smallest
+
+
+def method_rows(cell: Cell, sigma: np.ndarray, extremes: dict[str, np.ndarray]) -> Iterator[tuple]:
+    """The methods side by side, where more than one was applied."""
     for key, place in keyed(cell):
-        values, found = sigma[place], structured(extremes, place)
-        if not found or np.isnan(values).any() or values[0] == 0.0:
-            yield (*key, *[None] * 5)
+        found = structured(extremes, place)
+        if not found:
+            yield (*key, *[None] * (len(METHODS_HEADER) - len(key)))
             continue
-        with np.errstate(divide="ignore"):
-            logs = np.log10(values[[0, -1]])
-        allowance = power(found["log10_condition"] + np.log10(cell.N * np.finfo(float).eps))
-        told = allowance is not None and allowance < 1.0
-        differences = [
-            abs(float(np.expm1(np.log(10.0) * (log - found[name]))))
-            for log, name in zip(logs, ("log10_sigma_max", "log10_sigma_min"), strict=True)
-            if told or name == "log10_sigma_max"
-        ]
-        yield (
-            *key,
-            float(logs[0] - logs[1]),
-            found["log10_condition"],
-            differences[0],
-            differences[1] if told else None,
-            allowance if told else None,
-        )
+        largest = power(found["log10_sigma_max"])
+        nuclear = [found[f"nuclear_norm_slq{x}"] * (largest or np.nan) for x in ("", "_error")]
+        effective = [found[f"effective_rank_slq{x}"] for x in ("", "_error")]
+        yield (*key, *against_dense(cell.N, sigma[place], found), *nuclear, *effective)
 
 
-def numerical_rank_rows(cell: Cell, sigma: dict[str, np.ndarray]) -> Iterator[tuple]:
+def rank_above(cell: Cell, place: tuple, sigma: np.ndarray, counts: np.ndarray, level: float):
+    """How many singular values exceed a share of the largest; None if nobody knows."""
+    values = sigma[place]
+    if not np.isnan(values).any():
+        return numerical_rank(values, level)
+    member, mask, normalization = place
+    counted = counts[member, normalization, np.isclose(LEVELS, level, rtol=1e-9)]
+    if MASKS[mask] != "causal" or counted.size == 0 or np.isnan(counted[0]):
+        return None
+    return int(counted[0])
+
+
+def numerical_rank_rows(
+    cell: Cell, sigma: dict[str, np.ndarray], counts: np.ndarray
+) -> Iterator[tuple]:
+    """From all singular values, or from counts, which stand for the matrix in float64."""
     for key, place in keyed(cell):
         for precision, fmt in PRECISIONS.items():
-            values = sigma[precision][place]
+            known = counts if precision == "float64" else np.full_like(counts, np.nan)
             for name in TOLERANCES:
-                tolerance = numpy_tolerance(cell.N, fmt.epsilon) if name == "numpy" else float(name)
-                unknown = tolerance is None or np.isnan(values).any()
-                rank = None if unknown else numerical_rank(values, tolerance)
+                level = numpy_tolerance(cell.N, fmt.epsilon) if name == "numpy" else float(name)
+                rank = None
+                if level is not None:
+                    rank = rank_above(cell, place, sigma[precision], known, level)
                 yield (*key, precision, name, rank)
 
 
@@ -170,20 +195,19 @@ def decay_rows(cell: Cell, sigma: np.ndarray) -> Iterator[tuple]:
                 yield (*key, int(j), float(values[j - 1] / values[0]), float(cumulative[j - 1]))
 
 
-def density_rows(cell: Cell, sigma: np.ndarray, counts: np.ndarray) -> Iterator[tuple]:
-    """How many singular values of the first member exceed each level: counted, or estimated."""
+def density_rows(cell: Cell, sigma: np.ndarray, extremes: dict[str, np.ndarray]) -> Iterator[tuple]:
+    """How many singular values of the first member exceed each level, and by quadrature."""
     for key, place in keyed(cell):
         member, mask, normalization = place
         if member > 0:
             continue
-        known = not np.isnan(sigma[place]).any() and sigma[place][0] > 0
-        estimates = counts[normalization]
-        if not known and (MASKS[mask] != "causal" or np.isnan(estimates).any()):
-            continue
-        for level, (estimate, error) in zip(LEVELS, estimates, strict=True):
-            if known:
-                estimate, error = np.count_nonzero(sigma[place] > level * sigma[place][0]), 0
-            yield (*key, float(level), float(estimate), float(error))
+        sampled = extremes["counts_slq"][member, normalization]
+        if MASKS[mask] != "causal":
+            sampled = np.full_like(sampled, np.nan)
+        for level, estimate in zip(LEVELS, sampled, strict=True):
+            count = rank_above(cell, place, sigma, extremes["counts"], level)
+            if count is not None:
+                yield (*key, float(level), count, *map(float, estimate))
 
 
 def main() -> None:
@@ -208,9 +232,11 @@ def main() -> None:
         spectrum, ranks, decay, density, methods = targets
         double = sigma["float64"]
         write_csv(spectrum, SPECTRUM_HEADER, spectrum_rows(cell, double, extremes))
-        write_csv(ranks, NUMERICAL_RANK_HEADER, numerical_rank_rows(cell, sigma))
+        write_csv(
+            ranks, NUMERICAL_RANK_HEADER, numerical_rank_rows(cell, sigma, extremes["counts"])
+        )
         write_csv(decay, DECAY_HEADER, decay_rows(cell, double))
-        write_csv(density, DENSITY_HEADER, density_rows(cell, double, extremes["counts"]))
+        write_csv(density, DENSITY_HEADER, density_rows(cell, double, extremes))
         write_csv(methods, METHODS_HEADER, method_rows(cell, double, extremes))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import compare_growth
 import estimate_growth
-import gather_growth
+import gather_combinations
 import resources
 from causalrank.feature_maps import FEATURE_MAPS
 from causalrank.growth import along_sequence
@@ -72,7 +72,8 @@ def test_a_wrong_file_is_refused_in_one_line(tmp_path, capsys):
 
 def gathered(folder, *paths: object, decays: int = 3) -> pd.DataFrame:
     output = folder / "growth.csv"
-    run(gather_growth, "--input", *paths, "--decays", decays, "--output", output)
+    options = ("--table", "growth", "--rows-per-member", decays, "--output", output)
+    run(gather_combinations, *options, "--input", *paths)
     return pd.read_csv(output)
 
 

@@ -25,7 +25,8 @@ SCRIPTS = (
     *("draw_ensemble", "build_cell", "compute_singular_values", "measure_rank"),
     *("measure_spectrum", "check_bound", "gather_table", "compare_verdicts", "summarize_members"),
     *("average_heads", "judge_claims", "typeset_table", "list_left_cells"),
-    *("estimate_growth", "gather_growth", "compare_growth"),
+    *("benchmark", "benchmark_matrix", "benchmark_run"),
+    *("estimate_growth", "gather_combinations", "compare_growth"),
 )
 CONTROLS = ("two_token", "running_sum", "rank_one_softmax", "product_rank", "all_ones")
 KEYS = ["source", "N", "d", "feature_map", "member", "mask", "normalization"]

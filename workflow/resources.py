@@ -8,8 +8,10 @@ STEPS = (
     "draw_ensemble",
     "build_cell",
     "compute_singular_values",
+    "compute_extremes",
     "measure_rank",
     "measure_spectrum",
+    "measure_baselines",
     "check_bound",
 )
 INTERPRETER_MB = 100
@@ -18,6 +20,11 @@ GROWTH_CHAINS = 512
 BYTES = 8
 GESDD_NANOSECONDS = 0.6
 """Per N^3, for singular values alone, measured at N = 4096 on one core with a second one busy."""
+STRUCTURED_MICROSECONDS = 20
+COUNTING_MICROSECONDS = 400
+"""Per token of both normalizations of a causal matrix, at d = 64: ends of a spectrum, all levels."""
+ROWS = 1024
+"""How many rows of a matrix `build_cell` forms at once where it must see the entries."""
 
 
 def machine_memory_mb() -> int:
@@ -35,10 +42,9 @@ def matrices_alive(step: str, N: int, limits: Mapping[str, int]) -> float:
     A, its rounded copy and LAPACK's copy for singular values; A, the perturbed matrix, U, V and
     the workspace of a full decomposition for the bound; a Python integer of 32 bytes and its
     place in two lists for each residue of a dense rank; S, A and LAPACK's copy for the determinant
-    of a matrix whose singular values are known; the matrices that `build_cell` forms where it
-    cannot tell by a bound that they exist.
+    of a matrix whose singular values are known.
     """
-    if step == "compute_singular_values":
+    if step in ("compute_singular_values", "measure_baselines"):
         return 6 if N <= limits["singular_values_N"] else 0
     if step == "check_bound":
         return 14 if N <= limits["bound_N"] else 0
@@ -46,8 +52,6 @@ def matrices_alive(step: str, N: int, limits: Mapping[str, int]) -> float:
         if N <= limits["dense_rank_N"]:
             return 16
         return 4 if N <= limits["singular_values_N"] else 0
-    if step == "build_cell":
-        return 4
     return 0
 
 
@@ -56,16 +60,31 @@ def memory_mb(step: str, N: int, d: int, members: int, limits: Mapping[str, int]
     arrays = 8 * members * N * d + 13 * members * N
     if step == "measure_rank":
         arrays += 40 * N * (d + 1)  # of one member: residues, and the network of a structural rank
+    if step in ("compute_extremes", "measure_baselines"):
+        arrays += 300 * N  # of one matrix: a Krylov basis, or blocks of probes with exponents
+    if step == "build_cell":
+        arrays += 4 * min(N, ROWS) * N
     return INTERPRETER_MB + round(
         BYTES * (matrices_alive(step, N, limits) * N * N + arrays) / 2**20
     )
 
 
-def seconds(N: int, members: int) -> int:
-    """Seconds that the longest step of a cell may take: a dozen spectra of each member."""
-    return round(members * 12 * GESDD_NANOSECONDS * 1e-9 * N**3)
+def seconds(N: int, members: int, limits: Mapping[str, int]) -> int:
+    """Seconds that the longest step of a cell may take.
+
+    A dozen dense spectra of each member, or the structured engine's work on both normalizations.
+    """
+    if N <= limits["singular_values_N"]:
+        return round(members * 12 * GESDD_NANOSECONDS * 1e-9 * N**3)
+    counting = COUNTING_MICROSECONDS if N <= limits["counts_N"] else 0
+    return round(members * (STRUCTURED_MICROSECONDS + counting) * 1e-6 * N)
 
 
 def growth_megabytes(rows: int, d: int) -> int:
     """Megabytes of a job that follows a growth: some dozen arrays of `rows` x d, a few of d x d."""
     return INTERPRETER_MB + round(BYTES * (16 * rows * d + 8 * d * d) / 2**20)
+
+
+def horizon_megabytes(tokens: int, d: int) -> int:
+    """Megabytes of a job that searches a horizon: q, k, factors, copies, and a Krylov basis."""
+    return INTERPRETER_MB + round(BYTES * (10 * tokens * d + 300 * tokens) / 2**20)

@@ -27,3 +27,14 @@ def all_ones_condition_number(N: int) -> float:
 def cesaro_squared_frobenius_norm(N: int) -> float:
     """The squared Frobenius norm of row-normalized tril(1 1^T): row i has i entries 1 / i."""
     return float((1.0 / np.arange(1, N + 1)).sum())
+
+
+def shuffled(
+    F: np.ndarray, G: np.ndarray, generator: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """The rows of F and those of G, shape (N, D) each, in a random order of their own.
+
+    What is left is the same queries and keys, without their places in the text or each other.
+    Without a mask the singular values stay, since permutations are orthogonal.
+    """
+    return F[generator.permutation(len(F))], G[generator.permutation(len(G))]

@@ -95,8 +95,7 @@ class Semiseparable:
     def squared_frobenius_norm(self) -> Scaled:
         """||A||_F^2, of shape (), in O(N D^2): sum_i f_i^T (sum_{j<=i} g_j g_j^T) f_i, gated."""
         total, M = _Sum(0.0), _Sum(np.zeros((self.F.shape[1],) * 2))
-        for span in self._spans():
-            c = self._chunk(*span)
+        for c in self.chunks(self.chunk):
             block = _lower_block(c)
             if c.enter is not None:
                 M.value = M.value * (c.enter[:, None] * c.enter)
@@ -140,10 +139,14 @@ class Semiseparable:
             self.G[::-1], self.F[::-1], flip[1], flip[0], gates, self.zeros[::-1], self.chunk
         )
 
-    def _spans(self) -> Iterator[tuple[int, int]]:
+    def chunks(self, size: int) -> Iterator["Chunk"]:
+        """The factors, at most `size` tokens at a time."""
+        return (self._chunk(*span) for span in self._spans(size))
+
+    def _spans(self, size: int) -> Iterator[tuple[int, int]]:
         """The chunks, as (start, stop): those whose rows span too much are split."""
-        for start in range(0, self.N, self.chunk):
-            stop = min(start + self.chunk, self.N)
+        for start in range(0, self.N, size):
+            stop = min(start + size, self.N)
             pending = [(start, stop)]
             while pending:
                 start, stop = pending.pop()
@@ -160,7 +163,7 @@ class Semiseparable:
             spread += float(np.abs(self.log2_gates[start + 1 : stop]).sum(axis=0).max(initial=0.0))
         return spread
 
-    def _chunk(self, start: int, stop: int) -> "_Chunk":
+    def _chunk(self, start: int, stop: int) -> "Chunk":
         F, G = (np.ascontiguousarray(X[start:stop]) for X in (self.F, self.G))
         f_shift = g_shift = 0
         if self.f_exponent is not None:
@@ -168,12 +171,12 @@ class Semiseparable:
         if self.g_exponent is not None:
             G, g_shift = _aligned(G, self.g_exponent[start:stop])
         if self.log2_gates is None:
-            return _Chunk(F, G, f_shift, g_shift, None, None)
+            return Chunk(F, G, f_shift, g_shift, None, None)
         decay = np.cumsum(self.log2_gates[start:stop], axis=0)
         decay -= decay[0]
         width = np.ones(F.shape[1])
         enter, leave = np.exp2(self.log2_gates[start]) * width, np.exp2(decay[-1]) * width
-        return _Chunk(F * np.exp2(decay), G * np.exp2(-decay), f_shift, g_shift, enter, leave)
+        return Chunk(F * np.exp2(decay), G * np.exp2(-decay), f_shift, g_shift, enter, leave)
 
     def _recur(self, x: np.ndarray, solving: bool) -> Scaled:
         """Carry the state over all chunks: A x, or A^-1 x if `solving`."""
@@ -184,7 +187,7 @@ class Semiseparable:
         step = _substitute if solving else _multiply
         pending = []
         with np.errstate(over="ignore", invalid="ignore"):  # a chunk that overflows is redone
-            for span in self._spans():
+            for span in self._spans(self.chunk):
                 pending.append(span)
                 while pending:
                     start, stop = pending.pop()
@@ -202,7 +205,7 @@ class Semiseparable:
 
 
 @dataclass(slots=True)
-class _Chunk:
+class Chunk:
     """A chunk's factors with its gates multiplied in, over 2^f_shift and 2^g_shift.
 
     The state is multiplied by `enter` before the chunk and by `leave` after it, both of shape (D,).
@@ -224,7 +227,7 @@ class _State:
     def __init__(self, s: np.ndarray) -> None:
         self.s, self.exponent, self.plain = s, np.zeros(s.shape[1], dtype=np.int64), True
 
-    def enter(self, chunk: _Chunk, x: np.ndarray, unit: int) -> tuple[np.ndarray, np.ndarray | int]:
+    def enter(self, chunk: Chunk, x: np.ndarray, unit: int) -> tuple[np.ndarray, np.ndarray | int]:
         """x, which counts times 2^unit, over the exponent that it then has in common with s."""
         if chunk.enter is not None:
             self.s = self.s * chunk.enter[:, None]
@@ -238,7 +241,7 @@ class _State:
         self.exponent, self.plain = common, False
         return np.ldexp(x, unit - common), common
 
-    def leave(self, chunk: _Chunk) -> None:
+    def leave(self, chunk: Chunk) -> None:
         """Past a chunk, bring s back to moderate size."""
         if chunk.leave is not None:
             self.s = self.s * chunk.leave[:, None]
@@ -256,7 +259,7 @@ class _State:
             self.exponent, self.plain = self.exponent + shift, False
 
 
-def _multiply(chunk: _Chunk, x: np.ndarray, state: _State) -> tuple[np.ndarray, np.ndarray | int]:
+def _multiply(chunk: Chunk, x: np.ndarray, state: _State) -> tuple[np.ndarray, np.ndarray | int]:
     """The chunk's part of A x, and its exponent; moves the state past the chunk."""
     x, common = state.enter(chunk, x, chunk.g_shift)
     y = _lower_block(chunk) @ x + chunk.F @ state.s
@@ -266,7 +269,7 @@ def _multiply(chunk: _Chunk, x: np.ndarray, state: _State) -> tuple[np.ndarray, 
 
 
 def _substitute(
-    chunk: _Chunk, y: np.ndarray, state: _State
+    chunk: Chunk, y: np.ndarray, state: _State
 ) -> tuple[np.ndarray, np.ndarray | int] | None:
     """The chunk's part of A^-1 y, and its exponent; moves the state past the chunk.
 
@@ -294,7 +297,7 @@ def _substitute(
     return x, power - chunk.g_shift
 
 
-def _lower_block(chunk: _Chunk) -> np.ndarray:
+def _lower_block(chunk: Chunk) -> np.ndarray:
     block = chunk.F @ chunk.G.T
     block *= _lower_triangle(len(block))
     return block

@@ -1,3 +1,8 @@
+SPECTRUM_LIMITS = options(
+    max_N_dense=STUDY["limits"]["singular_values_N"], max_N_sums=STUDY["limits"]["counts_N"]
+)
+
+
 rule build_cell:
     input:
         source_file,
@@ -45,6 +50,28 @@ rule compute_singular_values:
         " --input {input} --output {output} 2> {log}"
 
 
+rule compute_extremes:
+    input:
+        f"{CELL}/factors.npz",
+    output:
+        f"{CELL}/extremes.npz",
+    log:
+        f"{CELL}/logs/compute_extremes.log",
+    benchmark:
+        f"{CELL}/benchmarks/compute_extremes.tsv"
+    priority: longest_first
+    conda:
+        "../../envs/linalg.yaml"
+    resources:
+        mem_mb=memory_of("compute_extremes"),
+        runtime=minutes,
+    params:
+        code=digest("compute_extremes.py", "linalg"),
+        options=SPECTRUM_LIMITS,
+    shell:
+        "python scripts/compute_extremes.py {params.options} --input {input} --output {output} 2> {log}"
+
+
 rule measure_rank:
     input:
         factors=f"{CELL}/factors.npz",
@@ -75,10 +102,13 @@ rule measure_spectrum:
     input:
         factors=f"{CELL}/factors.npz",
         singular_values=f"{CELL}/singular_values.npz",
+        extremes=f"{CELL}/extremes.npz",
     output:
         spectrum=f"{CELL}/spectrum.csv",
         numerical_rank=f"{CELL}/numerical_rank.csv",
         singular_values=f"{CELL}/singular_values.csv",
+        density=f"{CELL}/spectral_density.csv",
+        methods=f"{CELL}/methods.csv",
     log:
         f"{CELL}/logs/measure_spectrum.log",
     benchmark:
@@ -92,8 +122,34 @@ rule measure_spectrum:
         code=digest("measure_spectrum.py", "linalg"),
     shell:
         "python scripts/measure_spectrum.py --input {input.factors}"
-        " --singular-values {input.singular_values} --spectrum {output.spectrum}"
-        " --numerical-rank {output.numerical_rank} --decay {output.singular_values} 2> {log}"
+        " --singular-values {input.singular_values} --extremes {input.extremes}"
+        " --spectrum {output.spectrum} --numerical-rank {output.numerical_rank}"
+        " --decay {output.singular_values} --density {output.density}"
+        " --methods {output.methods} 2> {log}"
+
+
+rule measure_baselines:
+    input:
+        factors=f"{CELL}/factors.npz",
+        spectrum=f"{CELL}/spectrum.csv",
+    output:
+        f"{CELL}/baselines.csv",
+    log:
+        f"{CELL}/logs/measure_baselines.log",
+    benchmark:
+        f"{CELL}/benchmarks/measure_baselines.tsv"
+    priority: longest_first
+    conda:
+        "../../envs/linalg.yaml"
+    resources:
+        mem_mb=memory_of("measure_baselines"),
+        runtime=minutes,
+    params:
+        code=digest("measure_baselines.py", "linalg"),
+        options=SPECTRUM_LIMITS,
+    shell:
+        "python scripts/measure_baselines.py {params.options} --input {input.factors}"
+        " --spectrum {input.spectrum} --output {output} 2> {log}"
 
 
 rule check_bound:

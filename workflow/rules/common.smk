@@ -178,7 +178,8 @@ def memory_of(step):
 
 
 def seconds(wildcards):
-    return resources.seconds(int(wildcards.N), members(STUDY["sources"][wildcards.source]))
+    source = STUDY["sources"][wildcards.source]
+    return resources.seconds(int(wildcards.N), members(source), STUDY["limits"])
 
 
 def minutes(wildcards):
@@ -218,17 +219,35 @@ def growth_rows(wildcards, input):
     return options(input=str(input)) if input else options(scale=float(source.get("scale", 1.0)))
 
 
+def horizon_rows(wildcards, input):
+    source = STUDY["sources"][wildcards.source]
+    drawn = "" if input else options(members=members(source))
+    return f"{growth_rows(wildcards, input)} {drawn}".strip()
+
+
+def read_megabytes(source, d):
+    """What a step holds that reads the q, k, v of a source that isn't drawn."""
+    if source["kind"] == "model":
+        return 3 * 8 * members(source) * source["window"] * d // 2**20
+    return source.get("megabytes", 0)
+
+
+def tokens_of(source, drawn):
+    """How many tokens a member has; of a drawn source, as many as are `drawn`."""
+    return {"model": source.get("window"), "file": source.get("tokens")}.get(source["kind"], drawn)
+
+
 def growth_memory(wildcards):
-    """A chain or a token has a row; of a file or a model all q, k, v are read first."""
     source, d = STUDY["sources"][wildcards.source], int(wildcards.d)
-    tokens = {
-        "gaussian": resources.GROWTH_CHAINS,
-        "model": source.get("window"),
-        "file": source.get("tokens"),
-    }
-    rows = tokens[source["kind"]]
-    read = 3 * 8 * members(source) * rows * d // 2**20 if source["kind"] == "model" else 0
-    return resources.growth_megabytes(rows, d) + read + source.get("megabytes", 0)
+    rows = tokens_of(source, resources.GROWTH_CHAINS)
+    return resources.growth_megabytes(rows, d) + read_megabytes(source, d)
+
+
+def horizon_memory(wildcards):
+    source, d = STUDY["sources"][wildcards.source], int(wildcards.d)
+    longest = STUDY["limits"]["horizon_N"]
+    rows = min(tokens_of(source, longest), longest)
+    return resources.horizon_megabytes(rows, d) + read_megabytes(source, d)
 
 
 def wheels():
@@ -266,13 +285,23 @@ def left_the_grid():
 
 COMBINATIONS = sorted({(c.source, c.d, c.feature_map) for c in GRID if c.feature_map != "softmax"})
 CONTROLS = ("two_token", "running_sum", "all_ones", "rank_one_softmax", "product_rank")
-GATHERED = ("rank", "block_rank", "numerical_rank", "spectrum", "bound", "singular_values")
+GATHERED = (
+    "rank",
+    "block_rank",
+    "numerical_rank",
+    "spectrum",
+    "bound",
+    "singular_values",
+    "spectral_density",
+    "methods",
+    "baselines",
+)
 MODELS = sorted({cell.source for cell in GRID if STUDY["sources"][cell.source]["kind"] == "model"})
 ENVIRONMENT_NAMES = ["exact", "figures", "linalg", *(["model"] if MODELS else []), "tables"]
 TABLES = [
     f"{R}/tables/{name}.csv"
     for name in (
         *(*GATHERED, *CONTROLS, "verdicts", "summary", *(["heads"] if MODELS else [])),
-        *("growth", "growth_sizes", "growth_slopes"),
+        *("growth", "growth_sizes", "growth_slopes", "horizon"),
     )
 ]

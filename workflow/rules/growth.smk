@@ -1,4 +1,4 @@
-GROWTH = f"{R}/growth/source~{{source}}/d~{{d}}/feature_map~{{feature_map}}"
+COMBINATION = "source~{source}/d~{d}/feature_map~{feature_map}"
 DECAYS = sorted(map(float, STUDY["growth"]["decays"]))
 
 
@@ -6,11 +6,11 @@ rule estimate_growth:
     input:
         growth_input,
     output:
-        f"{GROWTH}.csv",
+        f"{R}/growth/{COMBINATION}.csv",
     log:
-        f"{R}/logs/estimate_growth/{{source}}/d~{{d}}/feature_map~{{feature_map}}.log",
+        f"{R}/logs/estimate_growth/{COMBINATION}.log",
     benchmark:
-        f"{R}/benchmarks/estimate_growth/{{source}}/d~{{d}}/feature_map~{{feature_map}}.tsv"
+        f"{R}/benchmarks/estimate_growth/{COMBINATION}.tsv"
     conda:
         "../../envs/linalg.yaml"
     resources:
@@ -25,27 +25,53 @@ rule estimate_growth:
         " --output {output} 2> {log}"
 
 
-rule gather_growth:
+rule find_horizons:
+    input:
+        growth_input,
+    output:
+        f"{R}/horizon/{COMBINATION}.csv",
+    log:
+        f"{R}/logs/find_horizons/{COMBINATION}.log",
+    benchmark:
+        f"{R}/benchmarks/find_horizons/{COMBINATION}.tsv"
+    conda:
+        "../../envs/linalg.yaml"
+    resources:
+        mem_mb=horizon_memory,
+    params:
+        code=digest("find_horizons.py", "linalg"),
+        rows=horizon_rows,
+        longest=options(longest=STUDY["limits"]["horizon_N"]),
+    shell:
+        "python scripts/find_horizons.py --source {wildcards.source} --d {wildcards.d}"
+        " --feature-map {wildcards.feature_map} {params.rows} {params.longest}"
+        " --output {output} 2> {log}"
+
+
+rule gather_combinations:
     input:
         [
-            f"{R}/growth/source~{source}/d~{d}/feature_map~{name}.csv"
+            f"{R}/{{table}}/source~{source}/d~{d}/feature_map~{name}.csv"
             for source, d, name in COMBINATIONS
         ],
     output:
-        f"{R}/tables/growth.csv",
+        f"{R}/tables/{{table}}.csv",
     log:
-        f"{R}/logs/gather_growth.log",
+        f"{R}/logs/gather_combinations/{{table}}.log",
     benchmark:
-        f"{R}/benchmarks/gather_growth.tsv"
+        f"{R}/benchmarks/gather_combinations/{{table}}.tsv"
+    wildcard_constraints:
+        table="growth|horizon",
     conda:
         "../../envs/linalg.yaml"
     resources:
         mem_mb=500,
     params:
-        code=digest("gather_growth.py", "linalg"),
-        decays=options(decays=1 + len(DECAYS)),
+        code=digest("gather_combinations.py", "linalg"),
+        rows=lambda w: options(rows_per_member=8 if w.table == "horizon" else 1 + len(DECAYS)),
     shell:
-        "python scripts/gather_growth.py {params.decays} --output {output} --input {input} 2> {log}"
+        "python scripts/gather_combinations.py --table {wildcards.table} {params.rows}"
+        " --output {output} --input {input} 2> {log}"
 
 
 rule compare_growth:

@@ -16,9 +16,10 @@ rule draw_ensemble:
             members=members(STUDY["sources"][w.source]),
             scale=float(STUDY["sources"][w.source].get("scale", 1.0)),
         ),
+        values=lambda w: "" if int(w.N) <= STUDY["limits"]["bound_N"] else "--without-values",
     shell:
         "python scripts/draw_ensemble.py --source {wildcards.source} --N {wildcards.N}"
-        " --d {wildcards.d} {params.options} --output {output} 2> {log}"
+        " --d {wildcards.d} {params.options} {params.values} --output {output} 2> {log}"
 
 
 # Wheels do not depend on the study, so all studies share one download. It and the encoding come

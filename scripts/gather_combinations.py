@@ -1,47 +1,52 @@
-"""Gather the growth rates of all sources, dimensions and feature maps into one table."""
+"""Gather into one table what was found by source, dimension and feature map."""
 
 import argparse
 import csv
 import re
 from pathlib import Path
 
-from estimate_growth import HEADER
+import estimate_growth
+import find_horizons
 from whole_files import fail, write_csv
 
+TABLES = {"growth": (estimate_growth.HEADER, 5), "horizon": (find_horizons.HEADER, 6)}
+"""The columns of each table, and how many of them are keys: source, d, feature_map, member, ..."""
 PATH = re.compile("source~([^/]+)/d~([^/]+)/feature_map~([^/]+)[.]csv")
 
 
-def read(path: Path, decays: int) -> list[list[str]]:
+def read(path: Path, table: str, rows_per_member: int) -> list[list[str]]:
     """The rows of one file; ValueError says in which way they are not whole."""
+    columns, keys = TABLES[table]
     if not path.read_bytes().endswith(b"\n"):
         raise ValueError("is cut short")
     with path.open(newline="", encoding="utf-8") as file:
         header, *rows = csv.reader(file)
-    if tuple(header) != HEADER:
+    if tuple(header) != columns:
         raise ValueError(f"has the columns {', '.join(header)}")
     match = PATH.search(path.as_posix())
     if not rows or any(not match or tuple(row[:3]) != match.groups() for row in rows):
         raise ValueError("has no rows, or rows of another source, d or map than its path says")
-    keys = {tuple(row[:5]) for row in rows}
+    different = {tuple(row[:keys]) for row in rows}
     members = {row[3] for row in rows}
-    if not len(rows) == len(keys) == len(members) * decays:
-        raise ValueError(f"has not {decays} different decays for every member")
+    if not len(rows) == len(different) == len(members) * rows_per_member:
+        raise ValueError(f"has not {rows_per_member} different rows for every member")
     return rows
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--input", nargs="*", default=[], help="what estimate_growth.py wrote")
-    parser.add_argument("--decays", type=int, required=True, help="rows that each member has")
+    parser.add_argument("--table", required=True, choices=list(TABLES))
+    parser.add_argument("--input", nargs="*", default=[], help="a file for each combination")
+    parser.add_argument("--rows-per-member", type=int, required=True)
     parser.add_argument("--output", required=True, help="the table, a CSV")
     args = parser.parse_args()
-    table = []
+    rows = []
     for name in args.input:
         try:
-            table += read(Path(name), args.decays)
+            rows += read(Path(name), args.table, args.rows_per_member)
         except (OSError, ValueError) as error:
             fail(f"{name}: {error}; delete the file and run again")
-    write_csv(args.output, HEADER, table)
+    write_csv(args.output, TABLES[args.table][0], rows)
 
 
 if __name__ == "__main__":
