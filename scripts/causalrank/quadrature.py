@@ -64,7 +64,7 @@ def spectral_measure(
     exponent = leading.exponent
     v = probes - leading.right.T @ (leading.right @ probes)
     masses = (v * v).sum(axis=0)
-    v = v / np.sqrt(masses)
+    v = v / np.sqrt(np.where(masses > 0, masses, 1.0))
     alphas, betas = np.zeros((m, steps)), np.zeros((m, steps))
     u, beta = np.zeros_like(v), np.zeros(m)
     for j in range(steps):
