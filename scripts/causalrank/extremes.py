@@ -1,5 +1,6 @@
 """Both ends of a causal mixing matrix's spectrum, from the structured operator."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,7 +8,7 @@ import numpy as np
 from .krylov import SingularTriplets, largest_singular_values
 from .semiseparable import Semiseparable
 
-LOG10_2 = np.log10(2.0)
+LOG10_2 = math.log10(2.0)
 
 
 @dataclass(frozen=True)
