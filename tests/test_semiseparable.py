@@ -139,7 +139,7 @@ def cases(draw):
     return F, G, gates, chunk, x
 
 
-@settings(max_examples=200)
+@settings(max_examples=150)
 @given(cases(), st.sampled_from(OPERATIONS))
 def test_operations_against_rational_arithmetic(case, operation):
     F, G, gates, chunk, x = case
@@ -152,7 +152,7 @@ def test_operations_against_rational_arithmetic(case, operation):
     check(F, G, gates, chunk, x, operation)
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(cases())
 def test_norm_diagonal_and_entries_against_rational_arithmetic(case):
     """||A||_F^2 sums (sum_k f_k g_k)^2 term by term, in some order: N^2 more roundings."""
@@ -177,7 +177,7 @@ def test_norm_diagonal_and_entries_against_rational_arithmetic(case):
             assert abs(columns[j][i] - A[i, j]) <= rational(gamma(n)) * modulus[i, j]
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(cases(), st.sampled_from(OPERATIONS))
 def test_row_normalized_against_rational_arithmetic(case, operation):
     """Entries of one sign: the sums, the quotients and the products are each right to gamma."""
@@ -414,3 +414,30 @@ def test_rows_that_cancel_have_no_normalization(scale):
 def test_what_is_no_operator_is_refused(F, G, gates, message):
     with pytest.raises(ValueError, match=message):
         semiseparable(F, G, gates)
+
+
+def longhand_power(F: np.ndarray, G: np.ndarray, rounds: int = 4) -> float:
+    """log10 ||A^-1||_2 by power iteration, token by token, the state brought to norm one each."""
+
+    def solve(F, G, y, y_log):
+        s, log, x, x_log = np.zeros(F.shape[1]), -math.inf, np.empty(len(F)), np.empty(len(F))
+        for i, (f, g) in enumerate(zip(F, G, strict=True)):
+            top = max(log, y_log[i])
+            s = s * math.exp(log - top)
+            x[i] = (y[i] * math.exp(y_log[i] - top) - f @ s) / (f @ g)
+            x_log[i] = top
+            s = s + x[i] * g
+            norm = math.sqrt(s @ s)
+            s, log = s / norm, top + math.log(norm)
+        return x, x_log
+
+    x, x_log, log_norms = np.random.default_rng(99).standard_normal(len(F)), np.zeros(len(F)), []
+    for k in range(2 * rounds):
+        pair = (F, G) if k % 2 == 0 else (G[::-1], F[::-1])
+        x, x_log = (z[::-1] for z in solve(*pair, x, x_log))
+        with np.errstate(divide="ignore"):
+            logs = np.log(np.abs(x)) + x_log
+        top = logs.max()
+        log_norms.append(top + math.log(np.exp(2 * (logs - top)).sum()) / 2)
+        x_log = x_log - log_norms[-1]
+    return log_norms[-1] / math.log(10)
