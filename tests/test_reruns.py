@@ -42,7 +42,7 @@ STEPS_OF_A_CELL = {"build_cell", "compute_singular_values", "measure_rank", "mea
 STEPS_OF_A_CELL |= {"check_bound"}
 DOWNSTREAM = {
     "fetch_wheel": {"encode_text"},
-    "encode_text": {"build_cell", "average_heads", "estimate_growth"},
+    "encode_text": {"build_cell", "average_heads"},
     "draw_ensemble": {"build_cell"},
     "read_user_file": {"build_cell", "estimate_growth"},
     "estimate_growth": {"gather_combinations"},
@@ -52,7 +52,8 @@ DOWNSTREAM = {
     "measure_spectrum": {"gather_table"},
     "check_bound": {"gather_table"},
 }
-"""The graph up to the tables, written down here a second time."""
+"""The graph up to the tables, written down here a second time; MODEL's cell is softmax and has no
+growth to estimate."""
 BEHIND_THE_TABLES = re.compile("compare_|summarize_|average_|judge_|typeset_|plot_|copy_|gather_")
 
 NEW_CELLS = {"draw_ensemble", "build_cell", "list_left_cells", "estimate_growth"}
@@ -73,7 +74,7 @@ DIRECT = {
     "sources.minilm.text.file": {"encode_text"},
     "sources.minilm.layers": {"encode_text", "gather_table"},
     "sources.minilm.heads": {"encode_text", "gather_table"},
-    "sources.minilm.head_dimension": NEW_CELLS - {"draw_ensemble"} | {"encode_text"},
+    "sources.minilm.head_dimension": {"encode_text", "build_cell", "list_left_cells"},
     "sources.minilm.window": {"encode_text"},
     "sources.minilm.windows": {"encode_text", "gather_table"},
     "cells.source": NEW_CELLS | {"gather_table"},
