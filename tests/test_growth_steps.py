@@ -92,8 +92,8 @@ def test_gathering_is_strict(drawn, tmp_path, capsys):
         (text.replace("decay", "decoy", 1), "columns"),
         (text.replace("s,4,", "t,4,"), "another source"),
         (lines[0], "no rows"),
-        ("".join(lines[:-1]), "3 different decays"),
-        ("".join([*lines[:-1], lines[1]]), "3 different decays"),
+        ("".join(lines[:-1]), "3 different rows"),
+        ("".join([*lines[:-1], lines[1]]), "3 different rows"),
     ):
         wrong.write_text(changed)
         with pytest.raises(SystemExit):
