@@ -15,6 +15,10 @@ from hypothesis import settings
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / name) for name in ("scripts", "workflow", "envs/deployment")]
 
+# As Snakemake sets it for a job of one thread; numpy reads it when it is imported, which is later.
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[name] = "1"
+
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.load_profile("repeatable")
 
@@ -145,10 +149,3 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(
         key=lambda item: not {"workflow", "deployed"} & {m.name for m in item.iter_markers()}
     )
-
-
-@pytest.fixture(autouse=True, scope="session")
-def one_thread_of_blas() -> None:
-    """As Snakemake sets it for a job of one thread."""
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[name] = "1"
