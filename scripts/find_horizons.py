@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from causalrank.diagonal import cancelling, zero_diagonal
 from causalrank.ensembles import seed_of
 from causalrank.feature_maps import FEATURE_MAPS
 from causalrank.horizon import FORMATS, horizons, log10_condition
@@ -38,11 +39,13 @@ def pairs(args: argparse.Namespace) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
 
 def rows(args: argparse.Namespace) -> Iterator[tuple]:
-    """A horizon beyond the tokens that were searched stays empty."""
+    """A horizon beyond what was searched stays empty; a pivot that cancels ends the search."""
     phi = FEATURE_MAPS[args.feature_map]
     for member, (q, k) in enumerate(pairs(args)):
         print(f"member {member}", file=sys.stderr, flush=True)
         F, G = phi(q[: args.longest]), phi(k[: args.longest])
+        lost = np.flatnonzero(cancelling(F, G) & ~zero_diagonal(F, G))
+        F = F[: lost[0]] if lost.size else F
         for normalization in NORMALIZATIONS:
             found = horizons(
                 lambda N, F=F, G=G, n=normalization: log10_condition(F[:N], G[:N], n), len(F)

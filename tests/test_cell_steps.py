@@ -15,8 +15,10 @@ import pytest
 
 import build_cell
 import check_bound
+import compute_extremes
 import compute_singular_values
 import draw_ensemble
+import measure_baselines
 import measure_rank
 import measure_spectrum
 from causalrank.feature_maps import FEATURE_MAPS
@@ -51,9 +53,13 @@ def measure(folder: Path, limit: int) -> None:
     run(compute_singular_values, *limits, "--input", factors, "--output", sigma)
     outputs = ("--output", folder / "rank.csv", "--block-rank", folder / "block_rank.csv")
     run(measure_rank, "--max-N-dense", limit, *both, *outputs)
-    outputs = [("spectrum", "spectrum"), ("numerical-rank", "numerical_rank"), ("decay", "decay")]
-    options = [x for option, name in outputs for x in (f"--{option}", folder / f"{name}.csv")]
-    run(measure_spectrum, *both, *options)
+    extremes, limits = folder / "extremes.npz", ("--max-N-dense", limit, "--max-N-sums", limit)
+    run(compute_extremes, *limits, "--input", factors, "--output", extremes)
+    names = ("spectrum", "numerical_rank", "decay", "density", "methods")
+    options = [x for name in names for x in (f"--{name.replace('_', '-')}", folder / f"{name}.csv")]
+    run(measure_spectrum, *both, "--extremes", extremes, *options)
+    options = ("--spectrum", folder / "spectrum.csv", "--output", folder / "baselines.csv")
+    run(measure_baselines, *limits, "--input", factors, *options)
     noise, ranks = ("--noise", 0.001, 0.1), ("--ranks", 1, 4)
     options = ("--input", factors, "--output", folder / "bound.csv")
     run(check_bound, "--max-N", limit, *noise, *ranks, *options)
@@ -111,7 +117,10 @@ def test_factors_are_the_map_of_the_first_tokens(cell):
 
 @pytest.mark.parametrize(
     ("table", "count"),
-    [("rank", 1), ("block_rank", 5), ("spectrum", 1), ("numerical_rank", 18), ("bound", 2 + 2 + 2)],
+    [
+        *(("rank", 1), ("block_rank", 5), ("spectrum", 1), ("numerical_rank", 18)),
+        *(("bound", 2 + 2 + 2), ("methods", 1), ("baselines", 1)),
+    ],
 )
 def test_every_matrix_has_its_rows_in_order(cell, table, count):
     loaded = load_cell(cell / "factors.npz")
@@ -185,18 +194,123 @@ def test_spectrum_table(cell):
             np.testing.assert_allclose(
                 float(row[column]), np.linalg.norm(A, order), rtol=N * N * EPS
             )
-        factored = row["mask"] == "bidirectional" and loaded.feature_map != "softmax"
-        assert row["method"] == ("qr, gesdd" if factored else "gesdd")
-        if factored:
-            assert row["log10_condition"] == row["sigma_min"] == ""
+        if loaded.feature_map == "softmax":
+            assert row["method"] == "gesdd" and row["residual_max"] == row["residual_min"] == ""
+        elif row["mask"] == "bidirectional":
+            assert (row["method"], row["sigma_min"], row["log10_condition"]) == (
+                *("qr, gesdd", "0.0", "inf"),
+            )
+            continue
+        else:
+            assert row["method"] == "gesdd, lanczos"
+            assert max(float(row["residual_max"]), float(row["residual_min"])) < 1e-9
+        exact = exact_matrix(loaded, row)
+        if any(exact[i][i] == 0 for i in range(N)) and row["mask"] == "causal":
+            assert (row["sigma_min"], row["log10_condition"]) == ("0.0", "inf")
         elif row["log10_condition"]:
             condition = np.linalg.cond(A)
-            # A relative error of N^2 eps cond of sigma_min, over ln 10.
-            atol = N * N * EPS * condition
+            # A relative error of N^2 eps cond of sigma_min, over ln 10, and Lanczos' residuals.
+            atol = N * N * EPS * condition + 1e-9
             np.testing.assert_allclose(
                 float(row["log10_condition"]), math.log10(condition), atol=atol
             )
-        assert row["residual_max"] == row["residual_min"] == ""
+
+
+def test_methods_table(cell):
+    loaded = load_cell(cell / "factors.npz")
+    for row in rows(cell, "methods"):
+        values = list(row.values())[7:]
+        if row["mask"] == "bidirectional" or loaded.feature_map == "softmax":
+            assert set(values) == {""}
+            continue
+        assert float(row["sigma_max_difference"]) <= N * EPS + 1e-9
+        if row["sigma_min_difference"]:
+            # Weyl for the dense value, and for the rounding of the matrix itself; the residual.
+            allowance = 2 * float(row["sigma_min_allowance"]) + 1e-9
+            assert float(row["sigma_min_difference"]) <= allowance
+        else:
+            assert float(row["log10_condition_structured"]) > -math.log10(N * EPS)
+
+
+def test_baselines_table(cell):
+    loaded = load_cell(cell / "factors.npz")
+    spectrum = {tuple(row.values())[4:7]: row for row in rows(cell, "spectrum")}
+    ones = {"none": np.tri(N), "row": np.tri(N) / np.arange(1, N + 1)[:, None]}
+    differing = 0
+    for row in rows(cell, "baselines"):
+        for rank in ("stable_rank", "effective_rank"):
+            assert row[rank] == spectrum[tuple(row.values())[4:7]][rank]
+            if row["mask"] == "bidirectional":
+                assert row[f"{rank}_all_ones"] == "1.0"
+                assert row[f"{rank}_shuffled"] == row[rank]
+            else:
+                differing += row[f"{rank}_shuffled"] != row[rank]
+        if row["mask"] == "causal":
+            sigma = np.linalg.svd(ones[row["normalization"]], compute_uv=False)
+            p = sigma / sigma.sum()
+            expected = (sigma @ sigma) / sigma[0] ** 2, math.exp(-(p @ np.log(p)))
+            got = float(row["stable_rank_all_ones"]), float(row["effective_rank_all_ones"])
+            np.testing.assert_allclose(got, expected, rtol=N * N * EPS)
+    assert differing >= MEMBERS * 2 and loaded.F.shape[1] == N
+
+
+@pytest.mark.parametrize("name", ["elu_plus_one", "relu", "identity"])
+def test_beyond_the_dense_limit(tmp_path, name):
+    """The same cell with all singular values and without: the latter lies within its errors."""
+    tokens, rng = 150, np.random.default_rng(3)
+    shape = (2, tokens, D)
+    source = tmp_path / "source.npz"
+    np.savez(source, q=rng.standard_normal(shape), k=rng.standard_normal(shape))
+    for folder, limit in (("dense", tokens), ("structured", tokens - 1)):
+        build(name, source, tmp_path / folder, tokens)
+        files = {
+            key: tmp_path / folder / f"{key}.npz"
+            for key in ("factors", "singular_values", "extremes")
+        }
+        options = ("--max-N", limit, "--max-N-rounded", 0, "--input", files["factors"])
+        run(compute_singular_values, *options, "--output", files["singular_values"])
+        options = ("--max-N-dense", limit, "--max-N-sums", tokens, "--input", files["factors"])
+        run(compute_extremes, *options, "--output", files["extremes"])
+        names = ("spectrum", "numerical-rank", "decay", "density", "methods")
+        options = [x for key in names for x in (f"--{key}", tmp_path / folder / f"{key}.csv")]
+        inputs = ("--input", files["factors"], "--singular-values", files["singular_values"])
+        run(measure_spectrum, *inputs, "--extremes", files["extremes"], *options)
+        limits = ("--max-N-dense", limit, "--max-N-sums", tokens, "--input", files["factors"])
+        tables = ("--spectrum", tmp_path / folder / "spectrum.csv")
+        run(measure_baselines, *limits, *tables, "--output", tmp_path / folder / "baselines.csv")
+    dense, structured = (rows(tmp_path / x, "spectrum") for x in ("dense", "structured"))
+    for exact, bounded in zip(dense, structured, strict=True):
+        if exact["mask"] == "bidirectional":
+            assert bounded == exact
+            continue
+        assert bounded["method"] == "lanczos, inertia" and bounded["cumulative_at_quarter"] == ""
+        for column in ("log10_condition", "sigma_max", "frobenius_norm", "stable_rank"):
+            assert float(bounded[column]) == pytest.approx(float(exact[column]), rel=1e-9)
+        for column in ("nuclear_norm", "effective_rank"):
+            distance = abs(float(bounded[column]) - float(exact[column]))
+            assert distance <= float(bounded[f"{column}_error"]) < 0.2 * float(exact[column])
+            assert exact[f"{column}_error"] == ""
+    counts = [
+        {tuple(row.values())[4:8]: row["count"] for row in rows(tmp_path / x, "density")}
+        for x in ("dense", "structured")
+    ]
+    assert counts[0] == counts[1] and len(counts[0]) == 4 * 72
+    ranks = [rows(tmp_path / x, "numerical-rank") for x in ("dense", "structured")]
+    for exact, counted in zip(*ranks, strict=True):
+        known = exact["precision"] == "float64" and exact["tolerance"] in ("1e-4", "1e-6")
+        if known or (exact["mask"] == "bidirectional" and exact["precision"] == "float64"):
+            assert exact["numerical_rank"] == counted["numerical_rank"] != ""
+        else:
+            assert counted["numerical_rank"] == ""
+    sampled = [row for row in rows(tmp_path / "structured", "methods") if row["nuclear_norm_slq"]]
+    assert {row["member"] for row in sampled} == {"0"} and len(sampled) == 2
+    baselines = [rows(tmp_path / x, "baselines") for x in ("dense", "structured")]
+    for exact, bounded in zip(*baselines, strict=True):
+        for other in ("_all_ones", "_shuffled"):
+            column = f"stable_rank{other}"
+            assert float(bounded[column]) == pytest.approx(float(exact[column]), rel=1e-8)
+            column = f"effective_rank{other}"
+            assert float(bounded[column]) == pytest.approx(float(exact[column]), rel=0.1)
 
 
 def test_numerical_rank_table(cell):
@@ -283,11 +397,20 @@ def test_tables_repeat_and_do_not_depend_on_company(cell, tmp_path):
 @pytest.mark.parametrize("name", ["relu", "softmax"])
 def test_above_the_limits_fields_are_empty(tmp_path, name):
     measure(build(name, draw(tmp_path), tmp_path), N - 1)
+    factored = name == "relu"
     with np.load(tmp_path / "singular_values.npz") as sigma:
-        assert all(np.isnan(sigma[precision]).all() for precision in sigma.files)
-    assert all(set(list(row.values())[7:]) == {""} for row in rows(tmp_path, "spectrum"))
-    assert all(row["numerical_rank"] == "" for row in rows(tmp_path, "numerical_rank"))
-    assert rows(tmp_path, "decay") == []
+        assert np.isnan(sigma["float32"]).all() and np.isnan(sigma["bfloat16"]).all()
+        assert np.isnan(sigma["float64"][:, 1]).all()
+        assert np.isfinite(sigma["float64"][:, 0]).all() == factored  # from the factors
+    for row in rows(tmp_path, "spectrum"):
+        if not factored:
+            assert set(list(row.values())[7:]) == {""}
+        elif row["mask"] == "causal":
+            assert row["method"] == "lanczos" and row["stable_rank"] and row["log10_condition"]
+            assert row["effective_rank"] == row["nuclear_norm"] == ""
+    for table, column in (("numerical_rank", "numerical_rank"), ("decay", "sigma_relative")):
+        for row in rows(tmp_path, table):
+            assert (row["mask"] == "bidirectional" and factored) or row[column] == ""
     assert len(rows(tmp_path, "bound")) == MEMBERS * 4
     assert all(set(list(row.values())[7:]) == {""} for row in rows(tmp_path, "bound"))
     for row in rows(tmp_path, "rank"):
@@ -346,9 +469,35 @@ def test_log_det_of_entries_that_underflow():
 def test_method_is_told_from_the_mask_and_not_from_a_name():
     F = np.ones((1, 3, 1))
     cell = Cell("bidirectional", 3, 1, "identity", F, F, None)
-    sigma = np.ones((1, 2, 2, 3))
-    methods = {row[5]: row[-3] for row in measure_spectrum.spectrum_rows(cell, sigma)}
-    assert methods == {"bidirectional": "qr, gesdd", "causal": "gesdd"}
+    sigma, ends = np.ones((1, 2, 2, 3)), compute_extremes.compute(cell, 3, 3)
+    methods = {row[5]: row[-3] for row in measure_spectrum.spectrum_rows(cell, sigma, ends)}
+    assert methods == {"bidirectional": "qr, gesdd", "causal": "gesdd, lanczos"}
+
+
+def test_what_lanczos_has_not_resolved_is_empty():
+    F = np.ones((1, 3, 1))
+    cell = Cell("s", 3, 1, "identity", F, F, None)
+    sigma, ends = np.full((1, 2, 2, 3), np.nan), compute_extremes.compute(cell, 0, 0)
+    ends["residual_min"][:] = 0.01
+    for row in measure_spectrum.spectrum_rows(cell, sigma, ends):
+        row = dict(zip(measure_spectrum.SPECTRUM_HEADER, row, strict=True))
+        if row["mask"] == "causal":
+            assert row["sigma_max"] and row["sigma_min"] is row["log10_condition"] is None
+    ends["residual_max"][:] = 0.01
+    for row in measure_spectrum.spectrum_rows(cell, sigma, ends):
+        row = dict(zip(measure_spectrum.SPECTRUM_HEADER, row, strict=True))
+        if row["mask"] == "causal":
+            assert row["sigma_max"] is row["stable_rank"] is None and row["frobenius_norm"]
+
+
+def test_ends_beyond_a_double_are_logarithms():
+    """sigma_min is about 1e-400: its field is empty, and the condition number is there."""
+    F = np.ones((1, 2000, 1)) * np.logspace(0, -200, 2000)[:, None]
+    cell = Cell("s", 2000, 1, "identity", F, F, None)
+    sigma = np.full((1, 2, 2, 2000), np.nan)
+    rows = measure_spectrum.spectrum_rows(cell, sigma, compute_extremes.compute(cell, 0, 0))
+    causal = dict(zip(measure_spectrum.SPECTRUM_HEADER, list(rows)[2], strict=True))
+    assert causal["sigma_min"] is None and 395 < causal["log10_condition"] < 405
 
 
 @pytest.mark.parametrize(

@@ -39,30 +39,33 @@ MODEL = {
 }
 
 STEPS_OF_A_CELL = {"build_cell", "compute_singular_values", "measure_rank", "measure_spectrum"}
-STEPS_OF_A_CELL |= {"check_bound"}
+STEPS_OF_A_CELL |= {"check_bound", "compute_extremes", "measure_baselines"}
 DOWNSTREAM = {
     "fetch_wheel": {"encode_text"},
     "encode_text": {"build_cell", "average_heads"},
     "draw_ensemble": {"build_cell"},
-    "read_user_file": {"build_cell", "estimate_growth"},
+    "read_user_file": {"build_cell", "estimate_growth", "find_horizons"},
     "estimate_growth": {"gather_combinations"},
-    "build_cell": {"compute_singular_values", "measure_rank", "measure_spectrum", "check_bound"},
+    "find_horizons": {"gather_combinations"},
+    "build_cell": STEPS_OF_A_CELL - {"build_cell"},
+    "compute_extremes": {"measure_spectrum"},
     "compute_singular_values": {"measure_rank", "measure_spectrum"},
     "measure_rank": {"gather_table"},
-    "measure_spectrum": {"gather_table"},
+    "measure_spectrum": {"gather_table", "measure_baselines"},
+    "measure_baselines": {"gather_table"},
     "check_bound": {"gather_table"},
 }
 """The graph up to the tables, written down here a second time; MODEL's cell is softmax and has no
 growth to estimate."""
 BEHIND_THE_TABLES = re.compile("compare_|summarize_|average_|judge_|typeset_|plot_|copy_|gather_")
 
-NEW_CELLS = {"draw_ensemble", "build_cell", "list_left_cells", "estimate_growth"}
+NEW_CELLS = {"draw_ensemble", "build_cell", "list_left_cells", "estimate_growth", "find_horizons"}
 DIRECT = {
     "results": "everything",
     "claims": {"judge_claims"},
     "sources.drawn.kind": "another source",
-    "sources.drawn.members": {"draw_ensemble", "gather_table"},
-    "sources.drawn.scale": {"draw_ensemble", "estimate_growth"},
+    "sources.drawn.members": {"draw_ensemble", "gather_table", "find_horizons"},
+    "sources.drawn.scale": {"draw_ensemble", "estimate_growth", "find_horizons"},
     "sources.mine.kind": "another source",
     "sources.mine.path": {"read_user_file"},
     "sources.minilm.kind": "another source",
@@ -81,7 +84,11 @@ DIRECT = {
     "cells.N": {"draw_ensemble", "build_cell", "gather_table", "list_left_cells"},
     "cells.d": NEW_CELLS | {"gather_table"},
     "cells.feature_map": NEW_CELLS - {"draw_ensemble"} | {"gather_table"},
-    "limits.singular_values_N": {"compute_singular_values"},
+    "limits.singular_values_N": {
+        *("compute_singular_values", "compute_extremes", "measure_baselines"),
+    },
+    "limits.counts_N": {"compute_extremes", "measure_baselines"},
+    "limits.horizon_N": {"find_horizons"},
     "limits.rounded_N": {"compute_singular_values"},
     "limits.dense_rank_N": {"measure_rank"},
     "limits.bound_N": {"check_bound"},

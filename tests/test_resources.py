@@ -10,7 +10,7 @@ import resources
 from conftest import ROOT
 
 N, D = 1024, 4
-LIMITS = {"singular_values_N": N, "rounded_N": N, "dense_rank_N": N, "bound_N": N}
+LIMITS = {"singular_values_N": N, "rounded_N": N, "dense_rank_N": N, "bound_N": N, "counts_N": N}
 CELL = f"--source g --N {N} --d {D}"
 COMMANDS = {
     "draw_ensemble": f"{CELL} --members 1 --scale 1 --output source.npz",
@@ -19,8 +19,12 @@ COMMANDS = {
     " --output sigma.npz",
     "measure_rank": f"--max-N-dense {N} --input factors.npz --singular-values sigma.npz"
     " --output rank.csv --block-rank block_rank.csv",
-    "measure_spectrum": "--input factors.npz --singular-values sigma.npz --spectrum s.csv"
-    " --numerical-rank n.csv --decay d.csv",
+    "compute_extremes": f"--max-N-dense {N} --max-N-sums {N} --input factors.npz"
+    " --output extremes.npz",
+    "measure_spectrum": "--input factors.npz --singular-values sigma.npz --extremes extremes.npz"
+    " --spectrum s.csv --numerical-rank n.csv --decay d.csv --density c.csv --methods m.csv",
+    "measure_baselines": f"--max-N-dense {N} --max-N-sums {N} --input factors.npz"
+    " --spectrum s.csv --output b.csv",
     "check_bound": f"--max-N {N} --noise 0.1 --ranks 1 8 --input factors.npz --output bound.csv",
 }
 
@@ -54,5 +58,9 @@ def test_memory_grows_with_the_cell_and_falls_with_the_limits():
     assert resources.memory_mb(step, N, D, 1, LIMITS | {"singular_values_N": 0}) < small
 
 
-def test_time_grows_with_the_cube():
-    assert resources.seconds(4096, 5) == pytest.approx(8 * resources.seconds(2048, 5), rel=0.1)
+def test_time_grows_with_the_cube_and_then_linearly():
+    limits = LIMITS | {"singular_values_N": 4096, "counts_N": 2**17}
+    small, large, structured = (resources.seconds(n, 5, limits) for n in (2048, 4096, 2**16))
+    assert large == pytest.approx(8 * small, rel=0.1)
+    assert resources.seconds(2**17, 5, limits) == pytest.approx(2 * structured, rel=0.1)
+    assert resources.seconds(2**16, 5, limits | {"counts_N": 0}) < structured / 5

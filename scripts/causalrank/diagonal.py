@@ -36,3 +36,18 @@ def _zeros(F: np.ndarray, G: np.ndarray) -> np.ndarray:
         pairs = zip(F[i].tolist(), G[i].tolist(), strict=True)
         zero[i] = sum(Fraction(f) * Fraction(g) for f, g in pairs) == 0
     return zero
+
+
+def cancelling(F: np.ndarray, G: np.ndarray) -> np.ndarray:
+    """Which computed f_i . g_i may be wrong by more than a millionth: booleans of shape (N,).
+
+    The rounding error of a sum of D products is at most D eps times the sum of their moduli.
+    """
+    blocks = range(0, len(F), BLOCK)
+    return np.concatenate([_cancelling(F[a : a + BLOCK], G[a : a + BLOCK]) for a in blocks])
+
+
+def _cancelling(F: np.ndarray, G: np.ndarray) -> np.ndarray:
+    products = F * G
+    error = F.shape[1] * np.finfo(float).eps * np.abs(products).sum(axis=1)
+    return error >= 1e-6 * np.abs(products.sum(axis=1))

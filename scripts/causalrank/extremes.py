@@ -15,7 +15,7 @@ LOG10_2 = math.log10(2.0)
 class Extremes:
     """Logarithms of sigma_max, sigma_min and ||A||_F; -inf for zero. Residuals are relative.
 
-    residual_min is that of 1 / sigma_min on A^-1. `leading` are the triplets that came with
+    sigma_min is NaN where the diagonal cancels beyond double precision. residual_min is that of 1 / sigma_min on A^-1. `leading` are the triplets that came with
     sigma_max, and may be more than one.
     """
 
@@ -46,6 +46,8 @@ def extremes(A: Semiseparable, start: np.ndarray, k: int = 1) -> Extremes:
     large = largest_singular_values(A.product, A.transposed_product, start, k)
     log10_min, residual_min = -np.inf, 0.0
     if not A.zeros.any():
+        log10_min, residual_min = np.nan, np.nan
+    if not (A.zeros | A.cancelling).any():
         small = largest_singular_values(A.solve, A.transposed_solve, start)
         log10_min, residual_min = -float(small.log10[0]), float(small.residuals[0])
     return Extremes(

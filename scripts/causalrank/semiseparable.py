@@ -26,7 +26,7 @@ from functools import cache
 import numpy as np
 from scipy.linalg.blas import dtrsm
 
-from .diagonal import zero_diagonal
+from .diagonal import cancelling, zero_diagonal
 from .scaled import Scaled, row_dots
 
 CHUNK = 64
@@ -43,7 +43,8 @@ class Semiseparable:
 
     Row i of F counts times 2^f_exponent_i, row j of G times 2^g_exponent_j, where exponents are
     given; log2_gates has shape (N, 1) or (N, D); `zeros`, (N,), says which diagonal entries are
-    exactly zero. Vectors are doubles of shape (N,) or (N, m), m columns at once.
+    exactly zero, and `cancelling` which others doubles do not resolve. Vectors are doubles of
+    shape (N,) or (N, m), m columns at once.
     """
 
     F: np.ndarray
@@ -52,6 +53,7 @@ class Semiseparable:
     g_exponent: np.ndarray | None
     log2_gates: np.ndarray | None
     zeros: np.ndarray
+    cancelling: np.ndarray
     chunk: int
 
     @property
@@ -63,8 +65,8 @@ class Semiseparable:
         return self._recur(x, solving=False)
 
     def solve(self, y: np.ndarray) -> Scaled:
-        """A^-1 y. Raises numpy.linalg.LinAlgError where A is singular."""
-        self._require_regular()
+        """A^-1 y. Raises as `require_solvable`."""
+        self.require_solvable()
         return self._recur(y, solving=True)
 
     def transposed_product(self, x: np.ndarray) -> Scaled:
@@ -72,8 +74,8 @@ class Semiseparable:
         return self._reversed().product(x[::-1]).reversed()
 
     def transposed_solve(self, y: np.ndarray) -> Scaled:
-        """A^-T y. Raises numpy.linalg.LinAlgError where A is singular."""
-        self._require_regular()
+        """A^-T y. Raises as `require_solvable`."""
+        self.require_solvable()
         return self._reversed().solve(y[::-1]).reversed()
 
     def diagonal(self) -> Scaled:
@@ -124,10 +126,18 @@ class Semiseparable:
         F, exponent = _tamed(F, exponent)
         return replace(self, F=F, f_exponent=exponent)
 
-    def _require_regular(self) -> None:
+    def require_solvable(self) -> None:
+        """Raise what keeps A from being inverted.
+
+        numpy.linalg.LinAlgError where A is singular, ArithmeticError where an entry of its
+        diagonal is a sum that cancels, so that double precision does not tell how large it is.
+        """
         if self.zeros.any():
             row = int(np.flatnonzero(self.zeros)[0])
             raise np.linalg.LinAlgError(f"singular: the diagonal entry of row {row} is zero")
+        if self.cancelling.any():
+            row = int(np.flatnonzero(self.cancelling)[0])
+            raise ArithmeticError(f"the diagonal entry of row {row} cancels, or underflows")
 
     def _reversed(self) -> "Semiseparable":
         """A^T with rows and columns in reverse order, which is of the same kind."""
@@ -136,7 +146,8 @@ class Semiseparable:
             gates = np.concatenate([np.zeros((1, gates.shape[1])), gates[:0:-1]])
         flip = [None if x is None else x[::-1] for x in (self.f_exponent, self.g_exponent)]
         return Semiseparable(
-            self.G[::-1], self.F[::-1], flip[1], flip[0], gates, self.zeros[::-1], self.chunk
+            *(self.G[::-1], self.F[::-1], flip[1], flip[0], gates),
+            *(self.zeros[::-1], self.cancelling[::-1], self.chunk),
         )
 
     def chunks(self, size: int) -> Iterator["Chunk"]:
@@ -390,5 +401,5 @@ def semiseparable(
             raise ValueError("a gate is not positive and finite")
         log2_gates = np.log2(gates).reshape(len(F), -1)
     (F_tame, f_exponent), (G_tame, g_exponent) = _tamed(F, None), _tamed(G, None)
-    zeros = zero_diagonal(F, G)
-    return Semiseparable(F_tame, G_tame, f_exponent, g_exponent, log2_gates, zeros, chunk)
+    zeros, lost = zero_diagonal(F, G), cancelling(F_tame, G_tame)
+    return Semiseparable(F_tame, G_tame, f_exponent, g_exponent, log2_gates, zeros, lost, chunk)
