@@ -2,6 +2,7 @@
 #   make results   set up .venv, run the default study and write its report
 #   make test      set up .venv and run every test that this machine can run
 # make results STUDY=config/mine.yaml runs another study; make smoke a small one.
+# make benchmark measures what a job costs, then the engine beside what else could be called.
 
 STUDY ?= config/config.yaml
 CORES ?= all
@@ -30,6 +31,7 @@ test: .venv/test.stamp
 
 benchmark: .venv/test.stamp
 	$(BIN)/python tests/benchmark_job_cost.py
+	$(SNAKEMAKE) --cores $(CORES) benchmark --configfile "$$STUDY"
 
 lint: .venv/test.stamp
 	$(BIN)/python -m ruff check .

@@ -17,10 +17,12 @@ import code_digest
 import explicit
 import situation
 from conftest import ROOT, Repository
-from test_environments import ENVIRONMENTS, steps_by_environment
+from test_environments import ENVIRONMENTS as ALL_ENVIRONMENTS
+from test_environments import steps_by_environment
 from tiny_packages import served
 
 pytestmark = pytest.mark.deployed
+ENVIRONMENTS = [name for name in ALL_ENVIRONMENTS if name != "benchmark"]  # not of the default run
 SMOKE = ("--configfile", "config/smoke.yaml")
 CREATE = ("--conda-create-envs-only", "--cores", "2")  # those of the default study, all
 TWO_TOKEN = ("results/smoke/tables/two_token.csv", "--cores", "1", *SMOKE)

@@ -19,6 +19,7 @@ MODULE_OF = {
     "matplotlib-base": "matplotlib",
     "pyyaml": "yaml",
     "pillow": "PIL",
+    "scikit-learn": "sklearn",
 }
 FROM_PIP = {"matplotlib-base": "matplotlib"}
 

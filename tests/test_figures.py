@@ -20,6 +20,7 @@ import figure_style
 from copy_to_gallery import shrunk
 from figure_style import FEATURE_MAPS, MASKS, grid_axis, maps_of, power_of_ten, sheet, widest
 from plot_claims import EXPECTATIONS, Ruler
+from plot_performance import METHODS
 from typeset_page import page
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -135,6 +136,15 @@ def claims() -> pd.DataFrame:
     )
 
 
+def performance() -> pd.DataFrame:
+    """Every other method gives up after half of the sizes, and the last one never starts."""
+    table = pd.DataFrame(itertools.product([256, 512, 1024], METHODS), columns=["N", "method"])
+    number = table.method.map({name: i for i, name in enumerate(METHODS)})
+    lost = ((number % 2 == 1) & (table.N > 512)) | (number == len(METHODS) - 1)
+    seconds = (1.0 + number) * table.N / 256
+    return table.assign(seconds=seconds.mask(lost), mb_peak=(50 + seconds).mask(lost))
+
+
 FIGURES: dict[str, dict[str, Callable[[], pd.DataFrame]]] = {
     "rank_against_d": {"summary": summary},
     "singular_value_decay": {"singular-values": singular_values},
@@ -146,6 +156,7 @@ FIGURES: dict[str, dict[str, Callable[[], pd.DataFrame]]] = {
     "rank_one_softmax": {"rank-one-softmax": rank_one_softmax},
     "growth": {"growth": growth, "sizes": growth_sizes, "slopes": growth_slopes},
     "claims": {"claims": claims},
+    "performance": {"performance": performance},
 }
 every_figure = pytest.mark.parametrize("name", FIGURES)
 
@@ -297,6 +308,19 @@ def test_quantiles_of_tightness_are_fields_of_the_table() -> None:
     markers = [line for line in draw("bound_tightness").axes[0].lines if len(line.get_xdata()) == 1]
     fields = {*table.tightness_max, *table.tightness_median}
     assert markers and {float(line.get_xdata()[0]) for line in markers} <= fields
+
+
+def test_methods_differ_without_colour_and_a_cross_marks_where_one_ends() -> None:
+    assert len({look[2] for look in METHODS.values()}) == len(METHODS)
+    table = performance()
+    for axes, column in zip(draw("performance").axes, ("seconds", "mb_peak"), strict=True):
+        crosses = [line for line in axes.lines if line.get_marker() == "x"]
+        done = table[table[column].notna()].groupby("method").N.max()
+        ends = sorted(N for N in done if N < table.N.max())
+        assert sorted(int(line.get_xdata()[0]) for line in crosses) == ends
+    said = {text.get_text() for text in texts(draw("performance"))}
+    labels = [look[0] for look in METHODS.values()]
+    assert said >= set(labels[:-1]) and labels[-1] not in said
 
 
 def test_every_feature_map_has_a_style_that_differs_without_colour() -> None:
