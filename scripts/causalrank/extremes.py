@@ -15,8 +15,9 @@ LOG10_2 = math.log10(2.0)
 class Extremes:
     """Logarithms of sigma_max, sigma_min and ||A||_F; -inf for zero. Residuals are relative.
 
-    sigma_min is NaN where the diagonal cancels beyond double precision. residual_min is that of 1 / sigma_min on A^-1. `leading` are the triplets that came with
-    sigma_max, and may be more than one.
+    sigma_min is NaN where the diagonal cancels beyond double precision. residual_min is that of
+    1 / sigma_min on A^-1. `leading` are the triplets that came with sigma_max, and may be more than
+    one.
     """
 
     log10_sigma_max: float
