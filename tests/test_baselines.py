@@ -9,6 +9,7 @@ from causalrank.baselines import (
     all_ones_singular_values,
     all_ones_stable_rank,
     cesaro_squared_frobenius_norm,
+    shuffled,
 )
 from causalrank.mixing import factored
 
@@ -58,3 +59,16 @@ def test_cesaro_squared_frobenius_norm_is_harmonic(N):
     cesaro = factored(ones, ones, "causal", "row")
     np.testing.assert_allclose(cesaro_squared_frobenius_norm(N), expected, rtol=(N + 4) * EPS)
     np.testing.assert_allclose((cesaro**2).sum(), expected, rtol=(N + 4) * EPS)
+
+
+def test_shuffling_keeps_rows_and_the_unmasked_spectrum():
+    F, G = np.random.default_rng(0).standard_normal((2, 30, 3))
+    generator = np.random.default_rng(1)
+    f, g = shuffled(F, G, generator)
+    for before, after in ((F, f), (G, g)):
+        assert sorted(map(tuple, before)) == sorted(map(tuple, after))
+        assert not np.array_equal(before, after)
+    pairs = {tuple(row) for row in np.hstack([F, G])} & {tuple(row) for row in np.hstack([f, g])}
+    assert len(pairs) < 10  # queries and keys are shuffled apart: about one pair stays
+    unmasked = [np.linalg.svd(a @ b.T, compute_uv=False) for a, b in ((F, G), (f, g))]
+    np.testing.assert_allclose(*unmasked, rtol=0, atol=30 * EPS * unmasked[0][0])

@@ -34,14 +34,15 @@ def counts_above(A: Semiseparable, levels: np.ndarray, exponent: int) -> np.ndar
     P = np.zeros((len(levels), D, D))
     counts = np.zeros(len(levels), dtype=np.int64)
     unit = None
-    for chunk in A.chunks(CHUNK):
-        unit = chunk.g_shift if unit is None else unit
-        F = np.ldexp(chunk.F, chunk.f_shift + unit - exponent)
-        G = np.ldexp(chunk.G, chunk.g_shift - unit)
-        T = np.tril(F @ G.T)
-        products = T @ T.T, G.T @ T.T, G.T @ G
-        for k, tau in enumerate(levels):
-            counts[k] += _eliminate(F, products, tau, P[k], chunk)
+    with np.errstate(over="ignore", invalid="ignore"):  # what it comes to is seen in P
+        for chunk in A.chunks(CHUNK):
+            unit = chunk.g_shift if unit is None else unit
+            F = np.ldexp(chunk.F, chunk.f_shift + unit - exponent)
+            G = np.ldexp(chunk.G, chunk.g_shift - unit)
+            T = np.tril(F @ G.T)
+            products = T @ T.T, G.T @ T.T, G.T @ G
+            for k, tau in enumerate(levels):
+                counts[k] += _eliminate(F, products, tau, P[k], chunk)
     if not np.isfinite(P).all():
         raise OverflowError("the rows of the factors differ too much in size to count")
     return counts
