@@ -224,6 +224,7 @@ FLIPS = {
     "limits.memory_mb": 4000,
     "perturbations.noise": [1.0e-3],
     "perturbations.rank": [2],
+    "growth.decays": [0.5],
     "figures.dpi": 100,
     "figures.font_size": 9,
     "benchmark.sizes": [64],
@@ -258,7 +259,8 @@ def test_a_changed_key_reruns_what_reads_it(finished, path):
     else:
         expected = {r for r in closure(DIRECT[path]) if not BEHIND_THE_TABLES.match(r)}
         assert upstream_of_tables(jobs) == expected
-        tables_follow = bool({"gather_table", "judge_claims"} & closure(DIRECT[path]))
+        gathering = {"gather_table", "gather_combinations", "judge_claims"}
+        tables_follow = bool(gathering & closure(DIRECT[path]))
         assert ("judge_claims" in jobs) == tables_follow
 
 
