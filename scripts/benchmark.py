@@ -110,17 +110,18 @@ def references(bounds: np.ndarray, rows: dict[str, Row], again: Row) -> tuple[Ro
         widths = (bounds[:, 1] - bounds[:, 0]) / bounds[:, 0]
         sources = dict.fromkeys((f"reference_{end}" for end in SIGMA), "enclosure")
         return values, sources | {"reference_uncertainty": widths[1]}
-    dense = rows["numpy_svd"]
+    lapack = next((name for name in WHOLE_SPECTRUM if "seconds" in rows[name]), None)
+    dense = rows[lapack] if lapack else {}
     uncertainty = np.inf
-    if "seconds" in dense:
+    if lapack:
         uncertainty = dense["N"] * np.finfo(float).eps * 10 ** dense["log10_condition"]
-    seen = {"sigma_max": "seconds" in dense, "sigma_min": uncertainty < RESOLVED}
+    seen = {"sigma_max": lapack is not None, "sigma_min": uncertainty < RESOLVED}
     values, sources = {}, {}
     for end in SIGMA:
         chosen = dense if seen[end] else again
         if f"log10_{end}" in chosen:
             values[end] = chosen[f"log10_{end}"]
-            sources[f"reference_{end}"] = "numpy_svd" if seen[end] else "engine_again"
+            sources[f"reference_{end}"] = lapack if seen[end] else "engine_again"
     sources["reference_uncertainty"] = (
         uncertainty if seen["sigma_min"] else again.get("residual_min", "")
     )

@@ -4,10 +4,13 @@ import argparse
 
 import no_garbage_collection  # noqa: F401
 
+import matplotlib
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from figure_style import (
     BLACK,
@@ -17,9 +20,9 @@ from figure_style import (
     ORANGE,
     PURPLE,
     SKY,
+    SUPERSCRIPT,
     VERMILION,
     add_options,
-    grid_axis,
     log10_axis,
     save,
     say,
@@ -66,6 +69,17 @@ def draw_panel(axes: Axes, table: pd.DataFrame, column: str) -> None:
             axes.plot(done.N.iloc[-1:], done[column].iloc[-1:], color=look["color"], **CROSS)
 
 
+def powers_axis(axis: matplotlib.axis.Axis, sizes: pd.Series) -> None:
+    """A logarithmic axis with ticks at every other power of two: longer numbers would touch."""
+    axis.axes.set_xscale("log", base=2)
+    exponents = np.log2([sizes.min(), sizes.max()]).round().astype(int)
+    axis.set_major_locator(FixedLocator([2.0**n for n in range(exponents[0], exponents[1] + 1, 2)]))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(
+        FuncFormatter(lambda value, _: "2" + f"{np.log2(value):.0f}".translate(SUPERSCRIPT))
+    )
+
+
 def draw(performance: pd.DataFrame, font_size: float) -> Figure:
     figure, ((left, right),) = sheet(font_size, 105, 1, 2)
     left.set_ylabel("time (seconds)")
@@ -77,7 +91,7 @@ def draw(performance: pd.DataFrame, font_size: float) -> Figure:
             continue
         draw_panel(axes, performance, column)
         log10_axis(axes.yaxis)
-        grid_axis(axes.xaxis, performance.N)
+        powers_axis(axes.xaxis, performance.N)
     ran = set(performance.method[performance.seconds.notna()])
     handles = [Line2D([], [], **style(method)) for method in METHODS if method in ran]
     if handles:

@@ -156,7 +156,7 @@ def test_the_reference_is_lapack_where_double_precision_can_tell_and_else_the_en
     def dense(log10_min: float) -> dict:
         ends = {"log10_sigma_max": 2.5, "log10_sigma_min": log10_min}
         row = ends | {"N": 100, "seconds": 1.0, "log10_condition": 2.5 - log10_min}
-        return {"numpy_svd": row}
+        return {"numpy_svd": {"cannot": "over 1 s"}, "scipy_svdvals": row}
 
     values, sources = references(nothing, dense(-2.0), again)
     assert values == {"sigma_max": 2.5, "sigma_min": -2.0}
@@ -164,13 +164,14 @@ def test_the_reference_is_lapack_where_double_precision_can_tell_and_else_the_en
     values, sources = references(nothing, dense(-14.0), again)
     assert values == {"sigma_max": 2.5, "sigma_min": -30.0}
     assert sources == {
-        "reference_sigma_max": "numpy_svd",
+        "reference_sigma_max": "scipy_svdvals",
         "reference_sigma_min": "engine_again",
         "reference_uncertainty": 1e-11,
     }
-    values, _ = references(nothing, {"numpy_svd": {"cannot": "over 1 s"}}, again)
+    lost = {name: {"cannot": "over 1 s"} for name in ("numpy_svd", "scipy_svdvals")}
+    values, _ = references(nothing, lost, again)
     assert values == {"sigma_max": 2.0, "sigma_min": -30.0}
-    assert references(nothing, {"numpy_svd": {"cannot": "over 1 s"}}, {"cannot": "x"})[0] == {}
+    assert references(nothing, lost, {"cannot": "x"})[0] == {}
 
 
 def test_a_reference_has_no_error_and_a_wrong_order_of_magnitude_has():
