@@ -13,6 +13,7 @@ from causalrank.baselines import (
     cesaro_squared_frobenius_norm,
 )
 from causalrank.extremes import extremes
+from causalrank.feature_maps import FEATURE_MAPS
 from causalrank.krylov import TOLERANCE, largest_singular_values
 from causalrank.mixing import factored
 from causalrank.semiseparable import semiseparable
@@ -258,3 +259,56 @@ def test_a_scale_cancels(scale):
     assert abs(got.log10_condition - one.log10_condition) <= 2 * TOLERANCE + 100 * EPS * growth
     shift = 2 * np.log10(scale)
     assert abs(got.log10_sigma_max - one.log10_sigma_max - shift) <= 2 * TOLERANCE + 2048 * EPS
+
+
+def ball_norm_of_solve(F: np.ndarray, G: np.ndarray, y: np.ndarray, bits: int) -> arb:
+    """||A^-1 y|| by forward substitution in balls, token by token."""
+    with precision(bits):
+        state, square = [arb(0)] * F.shape[1], arb(0)
+        for f, g, b in zip(F.tolist(), G.tolist(), y.tolist(), strict=True):
+            f, g = ([arb(entry) for entry in row] for row in (f, g))
+            seen = sum((a * s for a, s in zip(f, state, strict=True)), arb(0))
+            x = (arb(b) - seen) / sum((a * c for a, c in zip(f, g, strict=True)), arb(0))
+            square += x * x
+            state = [s + c * x for s, c in zip(state, g, strict=True)]
+        return square.sqrt()
+
+
+@pytest.mark.parametrize(
+    ("name", "d", "N", "at_least"),
+    [("exp", 16, 2048, 60), ("relu", 64, 2048, 60), ("identity", 8, 1500, 390)],
+)
+def test_norms_of_the_inverse_far_beyond_double(name, d, N, at_least):
+    """1 / sigma_min is at least ||A^-1 v|| / ||v|| for any v: a proof, in balls.
+
+    With Lanczos' own v that bound is 1 / sigma_min but for the square of its residual. Dense
+    singular values say 1e16 to 1e21 here. A solve's relative error is N eps times a moderate
+    number: 1e-9 leaves room for a factor of a thousand, and is a thousandth of what is promised.
+    """
+    q, k = np.random.default_rng(0).standard_normal((2, N, d))
+    F, G = FEATURE_MAPS[name](q), FEATURE_MAPS[name](k)
+    A = semiseparable(F, G)
+    start = np.random.default_rng(1).standard_normal(N)
+    found = largest_singular_values(A.solve, A.transposed_solve, start)
+    assert found.residuals[0] < 1e-10 and found.log10[0] > at_least
+    v = found.right[0]
+    # A ball widens by at most a few bits a token; the growth itself takes 3.33 bits a decade.
+    norm = ball_norm_of_solve(F, G, v, int(4 * N + 8 * found.log10[0]))
+    assert norm.rad() < norm.mid() * 1e-12
+    bound = (norm.log() / arb(10).log()).mid() - np.log10(np.linalg.norm(v))
+    assert abs(float(bound) - found.log10[0]) < 1e-9 / np.log(10)
+
+
+@pytest.mark.parametrize("name", ["elu_plus_one", "softplus"])
+def test_ends_against_lapack_at_a_thousand_tokens(name):
+    """sigma_max to 1e-10, as promised; sigma_min to what Weyl's inequality allows LAPACK."""
+    N = 1024
+    q, k = np.random.default_rng(2).standard_normal((2, N, 64))
+    F, G = FEATURE_MAPS[name](q), FEATURE_MAPS[name](k)
+    for A in (semiseparable(F, G), semiseparable(F, G).row_normalized()):
+        found = extremes(A, start_of(N))
+        sigma = np.linalg.svd(A.dense(), compute_uv=False)
+        assert 10**found.log10_sigma_max == pytest.approx(sigma[0], rel=1e-10)
+        assert 10**found.log10_sigma_min == pytest.approx(sigma[-1], abs=N * EPS * sigma[0])
+        stable = (sigma / sigma[0]) @ (sigma / sigma[0])
+        assert found.stable_rank == pytest.approx(stable, rel=1e-10)
