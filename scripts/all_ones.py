@@ -10,7 +10,7 @@ from causalrank.baselines import all_ones_condition_number, all_ones_stable_rank
 from causalrank.spectrum import singular_values, summarize
 from whole_files import write_csv
 
-SIZES = tuple(2**n for n in range(2, 15))
+SIZES = tuple(2**n for n in range(2, 17))
 DENSE_UP_TO = 1024
 HEADER = ("N", "stable_rank", "stable_rank_dense", "limit", "condition_number", "four_N_over_pi")
 

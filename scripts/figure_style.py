@@ -41,7 +41,7 @@ FEATURE_MAPS = {
 MASKS = ("bidirectional", "causal")
 MASK_TITLES = {"bidirectional": "no mask (bidirectional)", "causal": "causal mask"}
 
-CLOSEST = 1.6  # the smallest ratio of two labels on a logarithmic axis
+CLOSEST = 1.6  # the smallest ratio of two labels on a logarithmic axis, unless said otherwise
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 SETTINGS = {
@@ -121,13 +121,15 @@ def widest(table: pd.DataFrame, keys: list[str], along: str) -> pd.DataFrame:
     return table[(table[keys] == list(chosen)).all(axis=1)]
 
 
-def grid_axis(axis: matplotlib.axis.Axis, values: Iterable[float]) -> None:
+def grid_axis(
+    axis: matplotlib.axis.Axis, values: Iterable[float], closest: float = CLOSEST
+) -> None:
     """A logarithmic axis with ticks at the grid's own values; those too close stay unlabelled."""
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
     ordered = sorted(set(values), reverse=True)
     labelled: list[float] = []
     for value in ordered:
-        if not labelled or value * CLOSEST <= labelled[-1]:
+        if not labelled or value * closest <= labelled[-1]:
             labelled.append(value)
     axis.set_major_locator(FixedLocator(labelled))
     axis.set_minor_locator(FixedLocator([value for value in ordered if value not in labelled]))

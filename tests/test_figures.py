@@ -19,6 +19,7 @@ from PIL import Image
 import figure_style
 from copy_to_gallery import shrunk
 from figure_style import FEATURE_MAPS, MASKS, grid_axis, maps_of, power_of_ten, sheet, widest
+from plot_against_N import lines_of
 from plot_claims import EXPECTATIONS, Ruler
 from plot_performance import METHODS
 from typeset_page import page
@@ -94,6 +95,46 @@ def rank_one_softmax() -> pd.DataFrame:
     )
 
 
+def horizon() -> pd.DataFrame:
+    """A drawn source, beyond the search in float64 at d = 64, and heads of fewer tokens."""
+    epsilons = {"bfloat16": 2.0**-7, "float16": 2.0**-10, "float32": 2.0**-23, "float64": 2.0**-52}
+    formats = pd.DataFrame(epsilons.items(), columns=["precision", "epsilon"])
+    kinds = [("normal", 64, 2048, 3), ("normal", 8, 2048, 3), ("a_model", 32, 512, 5)]
+    parts = [
+        grid(("elu_plus_one", "relu"), source=[source], N=[0], d=[d], member=list(range(members)))
+        .merge(formats, how="cross")
+        .assign(searched=searched)
+        for source, d, searched, members in kinds
+    ]
+    table = (
+        pd.concat(parts, ignore_index=True).query("mask == 'causal'").drop(columns=["N", "mask"])
+    )
+    found = (-np.log2(table.epsilon) * table.d + table.member).round()
+    return table.assign(horizon=found.where(found <= table.searched))
+
+
+def baselines() -> pd.DataFrame:
+    parts = [
+        grid(("elu_plus_one", "softmax"), source=[source], d=[d], member=[0, 1, 2, 3])
+        for source, d in (("normal", 64), ("a_model", 32))
+    ]
+    table = pd.concat(parts, ignore_index=True)
+    columns = {"stable_rank": 1.2 + 0.1 * table.member, "effective_rank": 5.0 + 9 * table.member}
+    for rank, values in columns.items():
+        others = {f"{rank}_all_ones": 1.0 + table.N, f"{rank}_shuffled": 2 * values}
+        table = table.assign(**{rank: values}, **others)
+    return table
+
+
+def spectral_density() -> pd.DataFrame:
+    levels = pd.DataFrame({"level": 10.0 ** -np.arange(1, 7)})
+    table = grid(("elu_plus_one", "softmax"), member=[0]).merge(levels, how="cross")
+    table = table.assign(count=np.minimum(table.N, 0.2 / table.level).round())
+    sampled = (table.N == 16) & (table["mask"] == "causal")
+    estimate = {"count_slq": 0.9 * table["count"], "count_slq_error": 0.3 * table["count"]}
+    return table.assign(**{name: values.where(sampled) for name, values in estimate.items()})
+
+
 def growth() -> pd.DataFrame:
     rows = itertools.product(["elu_plus_one", "exp", "relu"], [1, 8, 64], [1.0, 0.99])
     drawn = pd.DataFrame(rows, columns=["feature_map", "d", "decay"])
@@ -154,6 +195,9 @@ FIGURES: dict[str, dict[str, Callable[[], pd.DataFrame]]] = {
     "bound_tightness": {"bound": bound},
     "running_sum": {"running-sum": running_sum},
     "rank_one_softmax": {"rank-one-softmax": rank_one_softmax},
+    "spectral_density": {"spectral-density": spectral_density},
+    "baselines": {"baselines": baselines},
+    "horizon": {"horizon": horizon},
     "growth": {"growth": growth, "sizes": growth_sizes, "slopes": growth_slopes},
     "claims": {"claims": claims},
     "performance": {"performance": performance},
@@ -219,6 +263,7 @@ def test_tables_without_a_single_value_are_drawn(name: str) -> None:
     values = {"mean", "min", "max", "sigma_relative", "cumulative_at_quarter", "measured"}
     values |= {"tightness_max", "tightness_median", "condition_number", "numerical_rank"}
     values |= {"exponent", "exponent_low", "exponent_high", "pivot"}
+    values |= {"horizon", "stable_rank", "effective_rank", "count_slq", "count_slq_error"}
     values |= {"causal_to_bidirectional", "running_sum_to_masked", "determinant"}
     draw(name, lambda table: table.assign(**dict.fromkeys(values & set(table), NAN)))
 
@@ -238,9 +283,8 @@ def test_points_without_a_number_are_named() -> None:
         relu = (table.feature_map == "relu") & (table.N == 16) & (table.d == 8)
         return table.assign(mean=table["mean"].mask(relu))
 
-    left, right = draw("against_N", lost).axes
-    for axes in (left, right):
-        assert [text.get_text() for text in axes.texts] == ["not computed: relu at N = 16"]
+    for axes in draw("against_N", lost).axes:
+        assert axes.get_title("left") == "not computed: relu at N = 16"
     exact, *_ = draw("rank_against_d", lost).axes
     assert [text.get_text() for text in exact.texts] == ["not measured:\nrelu at d = 8"]
 
@@ -255,24 +299,82 @@ def test_a_numerical_rank_that_is_not_the_exact_one_is_named() -> None:
     assert notes == ["", "", "", "not the exact rank:\nelu+1 at every d\nrelu at d = 7"]
 
 
-def test_a_condition_number_that_is_not_resolved_is_drawn_at_the_ceiling() -> None:
+def test_a_condition_number_without_a_point_is_named_and_no_line_bridges_it() -> None:
     def lost(table: pd.DataFrame) -> pd.DataFrame:
         if "mean" not in table:
             return table
-        relu = (table.feature_map == "relu") & (table.N == 16) & (table.d == 8)
-        return table.assign(mean=table["mean"].mask(relu & (table.quantity == "log10_condition")))
+        condition = (table.quantity == "log10_condition") & (table.d == 8)
+        relu = condition & (table.feature_map == "relu") & (table.N == 16)
+        elu = condition & (table.feature_map == "elu_plus_one") & (table.N == 8)
+        return table.assign(mean=table["mean"].mask(relu).mask(elu, np.inf))
 
-    axes = draw("against_N", lost).axes[1]
-    assert not axes.texts
-    (bold,) = (
-        line
-        for line in axes.lines
-        if line.get_marker() == FEATURE_MAPS["relu"][2]
-        and line.get_linestyle() == "None"
-        and len(line.get_xdata())
-    )
-    assert list(bold.get_xdata()) == [16]
-    assert bold.get_ydata() == pytest.approx(-np.log10(16 * np.finfo(float).eps))
+    left, right = draw("against_N", lost).axes
+    assert left.get_title("left") == ""
+    assert right.get_title("left") == "singular: elu+1 at N = 8\nnot resolved: relu at N = 16"
+    for name, finite in (("elu_plus_one", [False, True]), ("relu", [True, False])):
+        (line,) = (line for line in right.lines if line.get_marker() == FEATURE_MAPS[name][2])
+        assert list(np.isfinite(line.get_ydata())) == finite
+
+
+def test_condition_numbers_go_on_beyond_double_precision() -> None:
+    def larger(table: pd.DataFrame) -> pd.DataFrame:
+        beyond = {"mean": 90.0, "min": 80.0, "max": 99.0}
+        return table.assign(**beyond) if "mean" in table else table
+
+    axes = draw("against_N", larger).axes[1]
+    assert 99.0 < axes.get_ylim()[1]
+    assert [*axes.lines[1].get_ydata()] == pytest.approx(-np.log10(np.array([8, 16]) * 2.0**-52))
+
+
+def test_a_map_with_two_lengths_is_shown_beside_one_with_many() -> None:
+    sizes = [256, 512, 1024, 2048, 4096, 16384, 65536]
+    table = pd.DataFrame([("exp", N) for N in sizes] + [("softmax", 256), ("softmax", 512)])
+    table.columns = ["feature_map", "N"]
+    assert lines_of(table) == ["exp", "softmax"]
+    assert lines_of(table[table.N == 256]) == ["exp", "softmax"]
+
+
+def test_horizons_are_medians_and_beyond_the_search_an_arrow_follows() -> None:
+    heads, drawn = draw("horizon").axes
+    assert heads.get_title("left") == "source a_model, by feature map and d; 5 members"
+    table = horizon().query("normalization == 'row'")
+    for axes, source, searched in ((heads, "a_model", 512), (drawn, "normal", 2048)):
+        rows = table[table.source == source]
+        medians = rows.fillna({"horizon": np.inf}).groupby(["feature_map", "d", "precision"])
+        medians = medians.horizon.median()
+        shown = np.array([line.get_xdata()[0] for line in axes.lines])
+        inside = shown[shown <= searched]
+        assert sorted(inside) == sorted(medians[np.isfinite(medians)])
+        assert len(shown) == len(medians)
+        arrows = [text for text in axes.texts if text.arrow_patch]
+        lost = rows[rows.horizon.isna()].groupby(["feature_map", "d", "precision"])
+        assert len(arrows) == lost.ngroups > 0
+
+
+def test_ranks_beside_their_baselines_are_medians_of_one_normalization() -> None:
+    table = baselines().query("mask == 'causal' and N == 16")
+    for number, (axes, rank) in enumerate(
+        zip(draw("baselines").axes, ["stable_rank", "effective_rank"] * 2, strict=True)
+    ):
+        rows = table[table.normalization == ("none" if number < 2 else "row")]
+        medians = rows.groupby(["source", "feature_map"])[[rank, f"{rank}_shuffled"]].median()
+        shown = [line.get_xdata()[0] for line in axes.lines if len(line.get_xdata()) == 1]
+        assert sorted(shown) == pytest.approx(sorted(medians.to_numpy().ravel()))
+        (ones,) = (line for line in axes.lines if len(line.get_xdata()) == 2)
+        assert set(ones.get_xdata()) == {17.0}
+
+
+def test_the_density_of_singular_values_shows_counts_and_quadrature_where_it_ran() -> None:
+    figure = draw("spectral_density")
+    for axes in figure.axes:
+        dotted = [line for line in axes.lines if line.get_marker() == "None"]
+        marked = [line for line in axes.lines if line.get_marker() != "None"]
+        assert len(marked) == 2
+        assert sum(len(line.get_xdata()) for line in dotted) == 6
+        assert max(line.get_ydata().max() for line in marked) == 1.0
+    assert "by quadrature" in {text.get_text() for text in texts(figure)}
+    without = draw("spectral_density", lambda table: table.assign(count_slq=NAN))
+    assert "by quadrature" not in {text.get_text() for text in texts(without)}
 
 
 def test_lines_of_growth_have_the_exponent_as_their_slope() -> None:

@@ -5,8 +5,11 @@ FIGURES = [
         "claims",
         "rank_against_d",
         "singular_value_decay",
+        "spectral_density",
         "against_N",
+        "baselines",
         "growth",
+        "horizon",
         *(["depth_by_head"] if MODELS else []),
         "bound_tightness",
         "two_token",
@@ -141,6 +144,36 @@ rule plot_singular_value_decay:
         " --output {output} 2> {log}"
 
 
+rule plot_spectral_density:
+    input:
+        f"{R}/tables/spectral_density.csv",
+    output:
+        pdf=f"{R}/figures/spectral_density.pdf",
+        svg=report(
+            f"{R}/figures/spectral_density.svg",
+            caption="../report/spectral_density.rst",
+            category="3. Spectrum",
+            labels={"result": "share of singular values above a level"},
+        ),
+        png=f"{R}/figures/spectral_density.png",
+    log:
+        f"{R}/logs/plot_spectral_density.log",
+    benchmark:
+        f"{R}/benchmarks/plot_spectral_density.tsv"
+    group:
+        "figures"
+    conda:
+        "../../envs/figures.yaml"
+    resources:
+        mem_mb=500,
+    params:
+        code=digest("plot_spectral_density.py", "figures"),
+        options=FIGURE_OPTIONS,
+    shell:
+        "python scripts/plot_spectral_density.py --spectral-density {input} {params.options}"
+        " --output {output} 2> {log}"
+
+
 rule plot_against_N:
     input:
         summary=f"{R}/tables/summary.csv",
@@ -169,6 +202,36 @@ rule plot_against_N:
         options=FIGURE_OPTIONS,
     shell:
         "python scripts/plot_against_N.py --summary {input.summary} --all-ones {input.all_ones} {params.options}"
+        " --output {output} 2> {log}"
+
+
+rule plot_baselines:
+    input:
+        f"{R}/tables/baselines.csv",
+    output:
+        pdf=f"{R}/figures/baselines.pdf",
+        svg=report(
+            f"{R}/figures/baselines.svg",
+            caption="../report/baselines.rst",
+            category="3. Spectrum",
+            labels={"result": "what queries and keys add to the mask"},
+        ),
+        png=f"{R}/figures/baselines.png",
+    log:
+        f"{R}/logs/plot_baselines.log",
+    benchmark:
+        f"{R}/benchmarks/plot_baselines.tsv"
+    group:
+        "figures"
+    conda:
+        "../../envs/figures.yaml"
+    resources:
+        mem_mb=500,
+    params:
+        code=digest("plot_baselines.py", "figures"),
+        options=FIGURE_OPTIONS,
+    shell:
+        "python scripts/plot_baselines.py --baselines {input} {params.options}"
         " --output {output} 2> {log}"
 
 
@@ -202,6 +265,36 @@ rule plot_growth:
     shell:
         "python scripts/plot_growth.py --growth {input.growth} --sizes {input.sizes}"
         " --slopes {input.slopes} {params.options} --output {output} 2> {log}"
+
+
+rule plot_horizon:
+    input:
+        f"{R}/tables/horizon.csv",
+    output:
+        pdf=f"{R}/figures/horizon.pdf",
+        svg=report(
+            f"{R}/figures/horizon.svg",
+            caption="../report/horizon.rst",
+            category="3. Spectrum",
+            labels={"result": "from which N on a matrix is numerically singular"},
+        ),
+        png=f"{R}/figures/horizon.png",
+    log:
+        f"{R}/logs/plot_horizon.log",
+    benchmark:
+        f"{R}/benchmarks/plot_horizon.tsv"
+    group:
+        "figures"
+    conda:
+        "../../envs/figures.yaml"
+    resources:
+        mem_mb=500,
+    params:
+        code=digest("plot_horizon.py", "figures"),
+        options=FIGURE_OPTIONS,
+    shell:
+        "python scripts/plot_horizon.py --horizon {input} {params.options}"
+        " --output {output} 2> {log}"
 
 
 rule plot_depth_by_head:
