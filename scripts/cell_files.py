@@ -13,8 +13,8 @@ from whole_files import load_arrays, save_arrays
 
 CELL_KEYS = ("source", "N", "d", "feature_map")
 MATRIX_KEYS = (*CELL_KEYS, "member", "mask", "normalization")
-LEVELS = 10.0 ** -(np.arange(1, 73) / 12)
-"""Shares of sigma_max above which singular values are counted: twelve a decade."""
+LEVELS = 10.0 ** -(np.arange(1, 49) / 8)
+"""Shares of sigma_max above which singular values are counted: eight a decade."""
 
 
 @dataclass(frozen=True)

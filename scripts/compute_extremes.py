@@ -27,6 +27,7 @@ ENDS = (
     "stable_rank",
     "residual_max",
     "residual_min",
+    "rounding_min",
 )
 SUMS = ("nuclear_norm", "effective_rank")
 """The nuclear norm is over sigma_max."""
@@ -35,7 +36,11 @@ SUMS = ("nuclear_norm", "effective_rank")
 def counted(A: Semiseparable, ends: Extremes) -> Iterator[tuple[str, object]]:
     """The counts above LEVELS, (levels,), and the sums that they bound."""
     largest = ends.leading.values[0]
-    numbers = inertia.counts_above(A, LEVELS * largest, ends.leading.exponent)
+    try:
+        numbers = inertia.counts_above(A, LEVELS * largest, ends.leading.exponent)
+    except OverflowError as error:
+        print(f"not counted: {error}", file=sys.stderr, flush=True)
+        return
     yield "counts", numbers
     counts = inertia.Counts(LEVELS, numbers, A.N)
     for name in SUMS:
@@ -74,7 +79,11 @@ def compute(cell: Cell, max_N_dense: int, max_N_sums: int) -> dict[str, np.ndarr
     for member, (F, G) in enumerate(zip(cell.F, cell.G, strict=True)):
         progress(cell, member)
         generator = np.random.Generator(np.random.PCG64(seed_of("lanczos", *cell.key, member)))
-        unnormalized = semiseparable(F, G)
+        try:
+            unnormalized = semiseparable(F, G)
+        except ValueError as error:
+            print(f"not for the structured engine: {error}", file=sys.stderr, flush=True)
+            continue
         for place, normalization in enumerate(NORMALIZATIONS):
             A = unnormalized if normalization == "none" else unnormalized.row_normalized()
             sample = sums and member == 0

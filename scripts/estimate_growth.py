@@ -11,13 +11,12 @@ import numpy as np
 from causalrank.ensembles import seed_of
 from causalrank.feature_maps import FEATURE_MAPS, FeatureMap
 from causalrank.growth import PAIRED, Exponent, Rows, along_sequence, top_exponent, with_decay
+from combination_tables import GROWTH as HEADER
 from whole_files import fail, load_arrays, write_csv
 
 CHAINS = 32 * PAIRED
 STEPS = 512
 """With 512 chains, half an interval is 0.5 % of the exponent of elu+1 at d = 64, in 3 seconds."""
-HEADER = ("source", "d", "feature_map", "member", "decay", "exponent", "exponent_low")
-HEADER += ("exponent_high", "variance", "chains", "steps", "critical_decay", "reason")
 
 
 def drawn(source: str, d: int, scale: float, phi: FeatureMap) -> Iterator[Rows]:

@@ -9,15 +9,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from causalrank.diagonal import cancelling, zero_diagonal
 from causalrank.ensembles import seed_of
 from causalrank.feature_maps import FEATURE_MAPS
-from causalrank.horizon import FORMATS, horizons, log10_condition
+from causalrank.horizon import horizons, log10_condition
 from causalrank.mixing import NORMALIZATIONS
+from causalrank.precision import FORMATS
+from causalrank.semiseparable import semiseparable
+from combination_tables import HORIZON as HEADER
 from whole_files import fail, load_arrays, write_csv
-
-HEADER = ("source", "d", "feature_map", "member", "normalization", "precision", "epsilon")
-HEADER += ("horizon", "searched")
 
 
 def drawn(source: str, d: int, scale: float, member: int, longest: int) -> np.ndarray:
@@ -44,15 +43,16 @@ def rows(args: argparse.Namespace) -> Iterator[tuple]:
     for member, (q, k) in enumerate(pairs(args)):
         print(f"member {member}", file=sys.stderr, flush=True)
         F, G = phi(q[: args.longest]), phi(k[: args.longest])
-        lost = np.flatnonzero(cancelling(F, G) & ~zero_diagonal(F, G))
-        F = F[: lost[0]] if lost.size else F
+        A = semiseparable(F, G)
+        lost = np.flatnonzero(A.cancelling & ~A.zeros)
+        longest = int(lost[0]) if lost.size else len(F)
         for normalization in NORMALIZATIONS:
             found = horizons(
-                lambda N, F=F, G=G, n=normalization: log10_condition(F[:N], G[:N], n), len(F)
+                lambda N, F=F, G=G, n=normalization: log10_condition(F[:N], G[:N], n), longest
             )
             for precision, horizon in found.items():
                 key = (args.source, args.d, args.feature_map, member, normalization, precision)
-                yield (*key, FORMATS[precision], horizon.N, horizon.searched)
+                yield (*key, FORMATS[precision].epsilon, horizon.N, horizon.searched)
 
 
 def main() -> None:
@@ -69,7 +69,7 @@ def main() -> None:
     args = parser.parse_args()
     try:
         write_csv(args.output, HEADER, rows(args))
-    except (ValueError, OverflowError, ZeroDivisionError) as error:
+    except (ValueError, ArithmeticError) as error:
         name = f"source {args.source}, d = {args.d}, feature_map {args.feature_map}"
         fail(f"horizon of {name}: {error}; change the source or take it out of the grid's cells")
 

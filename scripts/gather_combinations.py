@@ -5,12 +5,9 @@ import csv
 import re
 from pathlib import Path
 
-import estimate_growth
-import find_horizons
+from combination_tables import TABLES
 from whole_files import fail, write_csv
 
-TABLES = {"growth": (estimate_growth.HEADER, 5), "horizon": (find_horizons.HEADER, 6)}
-"""The columns of each table, and how many of them are keys: source, d, feature_map, member, ..."""
 PATH = re.compile("source~([^/]+)/d~([^/]+)/feature_map~([^/]+)[.]csv")
 
 

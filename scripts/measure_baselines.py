@@ -3,6 +3,7 @@
 import argparse
 import csv
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,8 @@ HEADER = (
     *(f"{rank}{other}" for rank in RANKS for other in ("", "_all_ones", "_shuffled")),
 )
 
+RESOLVED = 1e-3
+"""The relative error of sigma_max above which ranks stay empty."""
 Ranks = tuple[float | None, float | None]
 """Stable and effective rank; None if not computed."""
 
@@ -36,13 +39,14 @@ def structured_ranks(A: Semiseparable, generator: np.random.Generator, sums: boo
     """The effective rank is read off counts, if asked for."""
     start = generator.standard_normal(A.N)
     leading = largest_singular_values(A.product, A.transposed_product, start)
-    if leading.values[0] == 0.0:
+    if leading.values[0] == 0.0 or not leading.residuals[0] <= RESOLVED:
         return None, None
     stable = A.squared_frobenius_norm().over_power(2 * leading.exponent) / leading.values[0] ** 2
     effective = None
     if sums:
-        numbers = counts_above(A, LEVELS * leading.values[0], leading.exponent)
-        effective = effective_rank(Counts(LEVELS, numbers, A.N)).value
+        with suppress(OverflowError):
+            numbers = counts_above(A, LEVELS * leading.values[0], leading.exponent)
+            effective = effective_rank(Counts(LEVELS, numbers, A.N)).value
     return float(stable), effective
 
 
@@ -72,7 +76,10 @@ class Baselines:
             return dense_ranks(matrix(F, G, feature_map, "causal", normalization))
         if feature_map == "softmax":
             return None, None
-        A = semiseparable(F, G)
+        try:
+            A = semiseparable(F, G)
+        except ValueError:
+            return None, None
         A = A.row_normalized() if normalization == "row" else A
         return structured_ranks(A, generator, self.sums)
 

@@ -21,7 +21,8 @@ from whole_files import load_arrays, write_csv
 
 TOLERANCES = ("numpy", "1e-4", "1e-6", "1e-8", "1e-10", "1e-12")
 QUANTITIES = tuple(field.name for field in fields(Spectrum))
-SPECTRUM_HEADER = (*MATRIX_KEYS, *QUANTITIES, "method", "residual_max", "residual_min")
+ERRORS = ("residual_max", "residual_min", "rounding_min")
+SPECTRUM_HEADER = (*MATRIX_KEYS, *QUANTITIES, "method", *ERRORS)
 NUMERICAL_RANK_HEADER = (*MATRIX_KEYS, "precision", "tolerance", "numerical_rank")
 DECAY_HEADER = (*MATRIX_KEYS, "index", "sigma_relative", "cumulative")
 DENSITY_HEADER = (*MATRIX_KEYS, "level", "count", "count_slq", "count_slq_error")
@@ -38,7 +39,7 @@ METHODS_HEADER = (
     "effective_rank_slq_error",
 )
 RESOLVED = 1e-3
-"""A Lanczos residual, relative to its singular value, above which the value stays empty."""
+"""The relative error of an end of a spectrum above which it stays empty."""
 
 
 def keyed(cell: Cell) -> Iterator[tuple[tuple, tuple[int, int, int]]]:
@@ -67,9 +68,15 @@ def power(log10: float) -> float | None:
     return None if np.isinf(value) or (value == 0.0 and log10 > -np.inf) else value
 
 
+def error_min(found: dict[str, float]) -> float:
+    """The relative error of the structured sigma_min; infinite where there is none."""
+    error = found["residual_min"] + found["rounding_min"]
+    return error if np.isfinite(error) else np.inf
+
+
 def ends(found: dict[str, float]) -> dict[str, float | None]:
-    """sigma_min and what rests on it; empty where Lanczos has not converged to it."""
-    told = max(found["residual_max"], found["residual_min"]) <= RESOLVED
+    """sigma_min and what rests on it; empty where it is not known to RESOLVED."""
+    told = found["residual_max"] <= RESOLVED and error_min(found) <= RESOLVED
     return {
         "sigma_min": power(found["log10_sigma_min"]) if told else None,
         "log10_condition": found["log10_condition"] if told else None,
@@ -95,6 +102,16 @@ def from_extremes(found: dict[str, float]) -> Spectrum:
     )
 
 
+def sharper(spectrum: Spectrum, found: dict[str, float], N: int) -> bool:
+    """Whether the structured sigma_min is nearer the truth than that of all singular values.
+
+    By Weyl's inequality the latter errs by N eps times the condition number, relatively.
+    """
+    if spectrum.log10_condition is None:
+        return True
+    return error_min(found) <= N * np.finfo(float).eps * 10**spectrum.log10_condition
+
+
 def of_low_rank(spectrum: Spectrum) -> Spectrum:
     """That of F G^T with D < N columns: its smallest singular value is an exact zero."""
     if spectrum.sigma_max == 0.0:
@@ -108,19 +125,19 @@ def spectrum_rows(
     """A row per matrix: all singular values where they are known, with the structured ends."""
     for key, place in keyed(cell):
         values, found = sigma[place], structured(extremes, place)
-        residuals = found.get("residual_max"), found.get("residual_min")
+        errors = [found.get(name) for name in ERRORS]
         if not np.isnan(values).any():
             spectrum, method = summarize(values), "gesdd"
             if MASKS[place[1]] == "bidirectional" and cell.is_low_rank:
                 spectrum, method = of_low_rank(spectrum), "qr, gesdd"
-            if found and spectrum.sigma_max:
+            if found and spectrum.sigma_max and sharper(spectrum, found, cell.N):
                 spectrum, method = replace(spectrum, **ends(found)), "gesdd, lanczos"
         elif found:
             sums = not np.isnan(found["effective_rank"])
             spectrum, method = from_extremes(found), "lanczos, inertia" if sums else "lanczos"
         else:
             spectrum, method = NOTHING, ""
-        yield (*key, *astuple(spectrum), method, *residuals)
+        yield (*key, *astuple(spectrum), method, *errors)
 
 
 def against_dense(N: int, sigma: np.ndarray, found: dict[str, float]) -> tuple:

@@ -312,3 +312,27 @@ def test_ends_against_lapack_at_a_thousand_tokens(name):
         assert 10**found.log10_sigma_min == pytest.approx(sigma[-1], abs=N * EPS * sigma[0])
         stable = (sigma / sigma[0]) @ (sigma / sigma[0])
         assert found.stable_rank == pytest.approx(stable, rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("scale", "d", "N"), [(1, 16, 300), (10, 2, 120), (15, 2, 80), (30, 4, 60)]
+)
+def test_the_solves_own_rounding_is_seen(scale, d, N):
+    """exp of large entries: off-diagonal entries dwarf pivots, and Lanczos' residual shows nothing.
+
+    The engine's ||A^-1 v|| against that of balls, for its own v. The estimate is random, and of
+    first order: a factor of 1000 is granted where it is small, and it must not be small where the
+    engine is wrong by more than a thousandth.
+    """
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        F, G = np.exp(scale * rng.standard_normal((2, N, d)))
+        A = semiseparable(F, G)
+        ends = extremes(A, start_of(N))
+        found = largest_singular_values(A.solve, A.transposed_solve, start_of(N))
+        norm = ball_norm_of_solve(F, G, found.right[0], 600 * N)
+        assert norm.rad() < norm.mid() * 1e-12
+        wrong = abs(float((norm.log() / arb(10).log()).mid()) - found.log10[0]) * math.log(10)
+        assert wrong < 1000 * ends.rounding_min + 1e-12
+        assert wrong < 1e-3 or ends.rounding_min > 1e-3
+        assert scale > 1 or ends.rounding_min < 1e-11

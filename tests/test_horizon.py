@@ -9,7 +9,8 @@ import pytest
 import find_horizons
 from causalrank.baselines import all_ones_condition_number
 from causalrank.feature_maps import FEATURE_MAPS
-from causalrank.horizon import FORMATS, horizons, log10_condition
+from causalrank.horizon import horizons, log10_condition
+from causalrank.precision import FORMATS
 
 
 @pytest.mark.parametrize("name", ["elu_plus_one", "exp", "identity"])
@@ -22,7 +23,7 @@ def test_against_dense_condition_numbers(name, normalization):
     dense = np.array([np.linalg.cond(A[:n, :n]) for n in range(1, 61)])
     found = horizons(lambda N: log10_condition(F[:N], G[:N], normalization), 60)
     for precision in ("bfloat16", "float16"):  # where dense singular values tell
-        past = np.flatnonzero(dense >= 1 / FORMATS[precision])
+        past = np.flatnonzero(dense >= 1 / FORMATS[precision].epsilon)
         assert found[precision].N == (past[0] + 1 if past.size else None)
     for n in (1, 7, 60):
         got = log10_condition(F[:n], G[:n], normalization)
@@ -49,8 +50,8 @@ def test_any_monotone_condition_is_searched_in_few_steps():
             return grows(N)
 
         found = horizons(condition, 4096)
-        for precision, eps in FORMATS.items():
-            past = [N for N in range(1, 4097) if grows(N) >= -np.log10(eps)]
+        for precision, fmt in FORMATS.items():
+            past = [N for N in range(1, 4097) if grows(N) >= -np.log10(fmt.epsilon)]
             assert found[precision].N == (past[0] if past else None)
         assert len(asked) == len(set(asked)) < 80
 
@@ -99,3 +100,17 @@ def test_another_dimension_is_refused(tmp_path, capsys):
         find(tmp_path / "h.csv", "--input", tmp_path / "source.npz", "--longest", 4)
     assert "has d = 3; change the source" in capsys.readouterr().err
     assert not (tmp_path / "h.csv").exists()
+
+
+def test_a_first_pivot_that_cancels_leaves_nothing_to_search(tmp_path):
+    q = np.array([[[1.0, 1.0], [1.0, 0.0]]])
+    k = np.array([[[1.0, -1.0 + 2.0**-52], [1.0, 0.0]]])
+    np.savez(tmp_path / "source.npz", q=q, k=k)
+    table = find(tmp_path / "h.csv", "--input", tmp_path / "source.npz", "--longest", 2)
+    assert {(row["horizon"], row["searched"]) for row in table} == {("", "0")}
+
+
+def test_a_condition_number_that_is_not_known_ends_the_search():
+    found = horizons(lambda N: N / 10 if N < 40 else np.nan, 1000)
+    assert found["bfloat16"].N == 22 and found["float16"].N == 31
+    assert found["float64"].N is None and found["float64"].searched == 32

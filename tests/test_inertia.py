@@ -118,3 +118,41 @@ def test_bounds_narrow_with_the_levels():
         half = (10 ** (1 / a_decade) - 1) / (10 ** (1 / a_decade) + 1)
         assert nuclear_norm(counts).error <= 1.01 * half * nuclear_norm(counts).value
     assert errors == sorted(errors, reverse=True)
+
+
+def test_a_level_that_is_a_leading_singular_value():
+    """The first chunk alone has the singular value tau; S is exactly singular there."""
+    rng = np.random.default_rng(0)
+    F, G = np.zeros((2, 64, 33))
+    F[:32, :32] = G[:32, :32] = np.eye(32)
+    F[32:, :32] = rng.standard_normal((32, 32))
+    F[32:, 32] = G[32:, 32] = 0.1
+    A = semiseparable(F, G)
+    sigma = np.linalg.svd(A.dense(), compute_uv=False)
+    assert np.abs(sigma - 1.0).min() > 0.01
+    assert counts_above(A, np.array([1.0]), 0)[0] == (sigma > 1.0).sum()
+
+
+def entropy_rank(sigma: np.ndarray) -> float:
+    p = sigma[sigma > 0] / sigma.sum()
+    return float(np.exp(-(p @ np.log(p))))
+
+
+def test_the_bin_of_the_common_level_is_split_or_in_between():
+    """One bin with most of the values: the extremes of the entropy are not at its ends."""
+    levels = 10.0 ** -(np.arange(1, 73) / 12)
+    numbers = np.zeros(74, dtype=int)
+    numbers[[0, 4, 5, 25]] = 1, 6, 1664, 34
+    counts = Counts(levels, np.cumsum(numbers)[1:-1], int(numbers.sum()))
+    estimate = effective_rank(counts)
+    low, high = estimate.value - estimate.error, estimate.value + estimate.error
+    lower, upper, _ = counts.bins()
+    split = [
+        entropy_rank(np.concatenate([np.repeat(ends, others), np.full(t, b), np.full(1664 - t, a)]))
+        for t in range(0, 1665, 8)
+        for ends, others, a, b in [(upper[[0, 4]], [1, 6], lower[5], upper[5])]
+        for ends, others in [(np.append(ends, lower[25]), [*others, 34])]
+    ]
+    between = [entropy_rank(np.repeat(np.clip(L, lower, upper), numbers)) for L in upper[2:30]]
+    assert low <= min(split) * (1 + 1e-12) and max(between) <= high * (1 + 1e-12)
+    assert min(split) < 1672  # the ends alone give 1673.08 and more

@@ -114,14 +114,13 @@ def cases(draw):
         F, G = F * 1e-310, G * 10.0 ** -draw(st.integers(300, 323))
     elif scales == "opposite":
         F, G = F * 1e-310, G * 1e300
-    decay = draw(st.sampled_from(["none", "token", "feature", "tiny", "growing", "one tiny"]))
+    decay = draw(st.sampled_from(["none", "token", "feature", "tiny", "one tiny"]))
     gates = {
         "none": lambda: None,
         "token": lambda: generator.uniform(0.1, 1, N),
         "feature": lambda: generator.uniform(0.1, 1, (N, D)),
         "tiny": lambda: np.full(N, 1e-12),
-        "growing": lambda: 10.0 ** generator.uniform(0, 12, N),
-        "one tiny": lambda: np.where(np.arange(N) == N // 2, 1e-200, 0.9),
+        "one tiny": lambda: np.where(np.arange(N) == N // 2, 1e-90, 0.9),
     }[decay]()
     chunk = draw(st.sampled_from([1, 2, 3, 5, 64]))
     x = generator.standard_normal((N, draw(st.integers(1, 3))))
@@ -322,7 +321,7 @@ def test_all_ones_and_cesaro(N):
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 64, 500])
-@pytest.mark.parametrize("gate", [0.5, 2.0, 2.0**-40, 2.0**-700, 2.0**600])
+@pytest.mark.parametrize("gate", [1.0, 0.5, 2.0**-40, 2.0**-300])
 def test_a_constant_gate_is_inverted_by_a_bidiagonal_matrix(gate, chunk):
     """A^-1 = I - gate * shift; powers of two and small integers make it exact."""
     N = 100
@@ -406,9 +405,10 @@ def test_rows_that_cancel_have_no_normalization(scale):
         (np.ones(3), np.ones(3), None, "are no pair"),
         (np.ones((0, 2)), np.ones((0, 2)), None, "are no pair"),
         (np.ones((3, 2)), np.ones((3, 2)), np.ones(2), "fit neither"),
-        (np.ones((3, 2)), np.ones((3, 2)), np.zeros(3), "not positive"),
-        (np.ones((3, 2)), np.ones((3, 2)), np.full(3, np.inf), "not positive"),
-        (np.ones((3, 2)), np.ones((3, 2)), np.full(3, np.nan), "not positive"),
+        (np.ones((3, 2)), np.ones((3, 2)), np.zeros(3), "not between"),
+        (np.ones((3, 2)), np.ones((3, 2)), np.full(3, 1.5), "not between"),
+        (np.ones((3, 2)), np.ones((3, 2)), np.full(3, np.nan), "not between"),
+        (np.ones((3, 2)), np.array([[1, 1], [0, 1], [1e-150, 1]]), None, "row 2 of a factor"),
     ],
 )
 def test_what_is_no_operator_is_refused(F, G, gates, message):

@@ -20,7 +20,7 @@ GROWTH_CHAINS = 512
 BYTES = 8
 GESDD_NANOSECONDS = 0.6
 """Per N^3, for singular values alone, measured at N = 4096 on one core with a second one busy."""
-STRUCTURED_MICROSECONDS = 20
+STRUCTURED_MICROSECONDS = 200
 COUNTING_MICROSECONDS = 400
 """Per token of both normalizations of a causal matrix, at d = 64: ends of a spectrum, all levels."""
 ROWS = 1024
@@ -61,7 +61,7 @@ def memory_mb(step: str, N: int, d: int, members: int, limits: Mapping[str, int]
     if step == "measure_rank":
         arrays += 40 * N * (d + 1)  # of one member: residues, and the network of a structural rank
     if step in ("compute_extremes", "measure_baselines"):
-        arrays += 300 * N  # of one matrix: a Krylov basis, or blocks of probes with exponents
+        arrays += 400 * N  # of one matrix: a Krylov basis, or blocks of probes with exponents
     if step == "build_cell":
         arrays += 4 * min(N, ROWS) * N
     return INTERPRETER_MB + round(
@@ -87,4 +87,4 @@ def growth_megabytes(rows: int, d: int) -> int:
 
 def horizon_megabytes(tokens: int, d: int) -> int:
     """Megabytes of a job that searches a horizon: q, k, factors, copies, and a Krylov basis."""
-    return INTERPRETER_MB + round(BYTES * (10 * tokens * d + 300 * tokens) / 2**20)
+    return INTERPRETER_MB + round(BYTES * (10 * tokens * d + 400 * tokens) / 2**20)

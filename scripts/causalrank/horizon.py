@@ -5,20 +5,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .extremes import smallest_singular_value
 from .krylov import largest_singular_values
+from .precision import FORMATS
 from .semiseparable import semiseparable
 
-FORMATS = {
-    "float64": 2.0**-52,
-    "float32": 2.0**-23,
-    "float16": 2.0**-10,
-    "bfloat16": 2.0**-7,
-}
-"""eps of each format: the distance from 1 to the next number."""
-
-
 TOLERANCE = 1e-6
-"""Of the singular values: a condition number that close to 1 / eps is at it."""
+"""At which Lanczos stops: a condition number that close to 1 / eps is at it."""
+RESOLVED = 1e-3
+"""The largest relative error of a condition number that is compared with 1 / eps."""
 
 
 @dataclass(frozen=True)
@@ -30,18 +25,21 @@ class Horizon:
 
 
 def log10_condition(F: np.ndarray, G: np.ndarray, normalization: str) -> float:
-    """log10 of the condition number of tril(F G^T), row-normalized or not; inf if singular."""
+    """log10 of the condition number of tril(F G^T), row-normalized or not.
+
+    Infinite if it is singular, NaN if it is not known to RESOLVED.
+    """
     A = semiseparable(F, G)
     if A.zeros.any():
         return np.inf
     if normalization == "row":
         A = A.row_normalized()
     start = np.random.Generator(np.random.PCG64(len(F))).standard_normal(len(F))
-    large, small = (
-        largest_singular_values(*pair, start, tolerance=TOLERANCE)
-        for pair in ((A.product, A.transposed_product), (A.solve, A.transposed_solve))
-    )
-    return float(large.log10[0] + small.log10[0])
+    large = largest_singular_values(A.product, A.transposed_product, start, tolerance=TOLERANCE)
+    small = smallest_singular_value(A, start, TOLERANCE)
+    if not large.residuals[0] + small.residual + small.rounding <= RESOLVED:
+        return np.nan
+    return float(large.log10[0]) - small.log10
 
 
 def horizons(condition: Callable[[int], float], longest: int) -> dict[str, Horizon]:
@@ -52,7 +50,8 @@ def horizons(condition: Callable[[int], float], longest: int) -> dict[str, Horiz
     leading submatrix is the inverse of the leading one, for a triangular matrix. So the length is
     doubled until the condition number is past, and then found by bisection and, since its
     logarithm grows about linearly, interpolation in turns. This holds without row normalization,
-    and with it: the rows of the first N tokens do not change.
+    and with it: the rows of the first N tokens do not change. A condition number that is NaN ends
+    the search of a format that has not been found by then.
     """
     found: dict[str, Horizon] = {}
     known: dict[int, float] = {}
@@ -62,13 +61,14 @@ def horizons(condition: Callable[[int], float], longest: int) -> dict[str, Horiz
             known[N] = condition(N)
         return known[N]
 
-    for name, eps in sorted(FORMATS.items(), key=lambda item: -item[1]):
-        ceiling = -np.log10(eps)
-        low, high = 0, 1
-        while value(high) < ceiling and high < longest:
+    for name, fmt in sorted(FORMATS.items(), key=lambda item: item[1].bits):
+        ceiling = -np.log10(fmt.epsilon)
+        low, high = 0, min(1, longest)
+        while high < longest and value(high) < ceiling:
             low, high = high, min(2 * high, longest)
-        if value(high) < ceiling:
-            found[name] = Horizon(None, longest)
+        if high == 0 or not value(high) >= ceiling:
+            known_to = low if high == 0 or np.isnan(value(high)) else longest
+            found[name] = Horizon(None, known_to)
             continue
         interpolate = True
         while high - low > 1:
@@ -76,7 +76,9 @@ def horizons(condition: Callable[[int], float], longest: int) -> dict[str, Horiz
             if interpolate and low and value(high) < np.inf:
                 share = (ceiling - value(low)) / (value(high) - value(low))
                 middle = min(max(low + round(share * (high - low)), low + 1), high - 1)
+            if np.isnan(value(middle)):
+                break
             low, high = (low, middle) if value(middle) >= ceiling else (middle, high)
             interpolate = not interpolate
-        found[name] = Horizon(high, longest)
+        found[name] = Horizon(high if high - low == 1 else None, low if high - low > 1 else longest)
     return found

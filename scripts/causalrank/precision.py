@@ -19,11 +19,14 @@ class Precision:
         return 2.0 ** (1 - self.bits)
 
 
-PRECISIONS = {
+FORMATS = {
     "float64": Precision(53, -1022, 1023),
     "float32": Precision(24, -126, 127),
+    "float16": Precision(11, -14, 15),
     "bfloat16": Precision(8, -126, 127),
 }
+PRECISIONS = {name: FORMATS[name] for name in ("float64", "float32", "bfloat16")}
+"""Those that whole matrices are rounded to."""
 
 
 def rounded(A: np.ndarray, name: str) -> np.ndarray:

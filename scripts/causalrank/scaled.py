@@ -30,6 +30,15 @@ class Scaled:
         exponent = (exponent + self.exponent)[fraction != 0]
         return int(exponent.max()) if exponent.size else 0
 
+    def norm_over(self, other: "Scaled") -> float:
+        """||self|| / ||other||, both of shape (N,); infinite beyond a double's range."""
+        powers = self.largest_exponent(), other.largest_exponent()
+        norms = [
+            np.linalg.norm(x.over_power(e)) for x, e in zip((self, other), powers, strict=True)
+        ]
+        with np.errstate(over="ignore", under="ignore"):
+            return float(np.ldexp(norms[0] / norms[1], powers[0] - powers[1]))
+
     def log2(self) -> np.ndarray:
         """Binary logarithms of the moduli; minus infinity for zeros."""
         with np.errstate(divide="ignore"):

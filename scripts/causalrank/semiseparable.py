@@ -14,9 +14,16 @@ taken at once: y = T x + F s, then s + G^T x, where the chunk's triangular block
 formed when it is needed. The transpose is the same recurrence from the last token back.
 
 The state of a solve grows or decays exponentially with N, past the range of any float, so it
-carries a binary exponent, and so does every result. An error made at one token grows no faster than
-a solution can: a solve whose solution grows as fast as A^-1 allows, as a Krylov method's do, is
-accurate relative to its norm where A is numerically singular.
+carries a binary exponent, and so does every result.
+
+Forward substitution commits at token i an error of about eps |f_i| . |s_{i-1}| / |f_i . g_i|, and
+an error grows no faster than a solution can. So where the entries left of the diagonal do not
+dwarf it, a solve whose solution grows as fast as A^-1 allows, as a Krylov method's do, is accurate
+relative to its norm, even where A is numerically singular. Where they do, it is not, and nothing
+in the solution shows it: `rounding_of_solve` does.
+
+Covered are rows of any size, whose entries span no more than 2^450 each, and gates between 2^-300
+and 1. Features share the state's exponent: what is below 2^-1000 of the largest is lost.
 """
 
 from collections.abc import Iterator
@@ -31,6 +38,11 @@ from .scaled import Scaled, row_dots
 
 CHUNK = 64
 """Tokens a chunk: shorter ones cost interpreter time, longer ones arithmetic."""
+WIDTH = 450
+"""How many binary orders of magnitude the entries of one row may span: no product underflows."""
+BLOCK = 2**14
+"""Rows looked at a time where all of them have to be."""
+EPSILON = np.finfo(float).eps
 SPREAD = 300
 """How many binary orders of magnitude the rows of one chunk may span; beyond, it is split."""
 HUGE = 2.0**300
@@ -78,6 +90,33 @@ class Semiseparable:
         self.require_solvable()
         return self._reversed().solve(y[::-1]).reversed()
 
+    def rounding_of_solve(self, x: Scaled, generator: np.random.Generator) -> float:
+        """An estimate of the relative error, in norm, of a solution x of A x = y, shape (N,).
+
+        The computed x solves (A + E) x = y with |E| of about eps |F| |G|^T under A's mask and
+        gates, entry by entry (Higham 2002, section 8.1), so its error is A^-1 E x to first order.
+        E x is taken at random, normal for each row: with signs alone, as |A| |x| is A |x| here,
+        rows of one sign would undo each other. Its growth with D and N is left out, as rounding
+        errors mostly cancel.
+        """
+        bound = self._modulus()._times_powers(None, x.exponent).product(np.abs(x.mantissa))
+        errors = generator.standard_normal(self.N) * bound.mantissa
+        rows = self._times_powers(-bound.exponent, None)
+        return EPSILON * rows.solve(errors).norm_over(x)
+
+    def _times_powers(self, rows: np.ndarray | None, columns: np.ndarray | None) -> "Semiseparable":
+        """A with row i times 2^rows_i and column j times 2^columns_j."""
+        exponents = []
+        for own, more in ((self.f_exponent, rows), (self.g_exponent, columns)):
+            exponents.append(own if more is None else more if own is None else own + more)
+        return replace(self, f_exponent=exponents[0], g_exponent=exponents[1])
+
+    def _modulus(self) -> "Semiseparable":
+        """The same with the moduli of the factors."""
+        if min(self.F.min(), self.G.min()) >= 0:
+            return self
+        return replace(self, F=np.abs(self.F), G=np.abs(self.G))
+
     def diagonal(self) -> Scaled:
         """The entries f_i . g_i, shape (N,)."""
         parts = [
@@ -111,14 +150,15 @@ class Semiseparable:
     def row_normalized(self) -> "Semiseparable":
         """A with each row divided by its sum; a row of zeros stays.
 
-        Raises ZeroDivisionError when the entries of a row cancel.
+        Raises ZeroDivisionError when the entries of a row cancel, or their sum underflows.
         """
         sums = self.product(np.ones(self.N))
         empty = sums.mantissa == 0.0
-        if min(self.F.min(), self.G.min()) < 0:
-            for row in np.flatnonzero(empty):
-                if (self.G[: row + 1] @ self.F[row]).any():
-                    raise ZeroDivisionError(f"the entries of row {row} sum to zero")
+        if empty.any():
+            reached = np.logical_or.accumulate(self.G != 0, axis=0)
+            lost = np.flatnonzero(empty & ((self.F != 0) & reached).any(axis=1))
+            if lost.size:
+                raise ZeroDivisionError(f"the entries of row {lost[0]} sum to zero")
         F = self.F / np.where(empty, 1.0, sums.mantissa)[:, None]
         exponent = np.where(empty, 0, -sums.exponent)
         if self.f_exponent is not None:
@@ -362,6 +402,19 @@ def _exponents(X: np.ndarray, axis: int) -> np.ndarray:
     return np.where(largest > 0, np.frexp(largest)[1], 0).astype(np.int64)
 
 
+def _widest_row(X: np.ndarray) -> int | None:
+    """The first row whose nonzero entries span more than 2^WIDTH, if there is one."""
+    for start in range(0, len(X), BLOCK):
+        moduli = np.abs(X[start : start + BLOCK])
+        largest = moduli.max(axis=1)
+        moduli[moduli == 0.0] = np.inf
+        with np.errstate(over="ignore", invalid="ignore"):
+            wide = np.flatnonzero(moduli.min(axis=1) / 2.0**-WIDTH < largest)
+        if wide.size:
+            return start + int(wide[0])
+    return None
+
+
 def _tamed(X: np.ndarray, exponent: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
     """The same rows; with exponents, and entries of at most one, only where doubles need it.
 
@@ -388,8 +441,8 @@ def semiseparable(
 ) -> Semiseparable:
     """tril(F G^T), or the matrix with gates, for finite F and G of shape (N, D).
 
-    `gates` of shape (N,) or (N, D) are positive and finite; the first step's multiplies nothing.
-    Raises ValueError for anything else.
+    `gates` of shape (N,) or (N, D) lie between 2^-300 and 1; the first step's multiplies nothing.
+    Raises ValueError for anything else, and for rows whose entries span more than 2^450.
     """
     if F.ndim != 2 or F.shape != G.shape or 0 in F.shape:
         raise ValueError(f"factors of shapes {F.shape} and {G.shape} are no pair of (N, D)")
@@ -397,9 +450,13 @@ def semiseparable(
     if gates is not None:
         if gates.shape not in (F.shape[:1], F.shape):
             raise ValueError(f"gates of shape {gates.shape} fit neither (N,) nor (N, D)")
-        if not ((gates > 0) & (gates < np.inf)).all():
-            raise ValueError("a gate is not positive and finite")
+        if not ((gates >= 2.0**-SPREAD) & (gates <= 1.0)).all():
+            raise ValueError(f"a gate is not between 2^-{SPREAD} and 1")
         log2_gates = np.log2(gates).reshape(len(F), -1)
+    for X in (F, G):
+        row = _widest_row(X)
+        if row is not None:
+            raise ValueError(f"the entries of row {row} of a factor span more than 2^{WIDTH}")
     (F_tame, f_exponent), (G_tame, g_exponent) = _tamed(F, None), _tamed(G, None)
     zeros, lost = zero_diagonal(F, G), cancelling(F_tame, G_tame)
     return Semiseparable(F_tame, G_tame, f_exponent, g_exponent, log2_gates, zeros, lost, chunk)
