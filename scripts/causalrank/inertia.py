@@ -69,7 +69,7 @@ def _eliminate(
     C -= PF
     pivots, places, solution, singular = dsysv(S.T, C.T, lower=1)
     if singular:  # tau is a singular value of what came so far: move it, so that digits are left
-        S.ravel()[:: len(S) + 1] -= NUDGE * np.abs(S).max()
+        S.ravel()[:: len(S) + 1] -= NUDGE * tau
         pivots, places, solution, _ = dsysv(S.T, C.T, lower=1)
     P += C @ solution
     P -= GG / tau
