@@ -1,8 +1,8 @@
 """Find both ends of the spectra of a cell's causal matrices, beyond double precision and at any N.
 
-Beyond the largest N whose singular values are all computed, it is counted how many exceed each
-of some levels, and what lies between is known up to that. For the first member, sums over all
-of them are sampled too, by stochastic Lanczos quadrature.
+Beyond the largest N whose singular values are all computed, it is counted for the first member how
+many exceed each of some levels, and sums over all of them are known up to that. They are
+sampled too, by stochastic Lanczos quadrature.
 """
 
 import argparse
@@ -86,16 +86,16 @@ def compute(cell: Cell, max_N_dense: int, max_N_sums: int) -> dict[str, np.ndarr
             continue
         for place, normalization in enumerate(NORMALIZATIONS):
             A = unnormalized if normalization == "none" else unnormalized.row_normalized()
-            sample = sums and member == 0
-            k = quadrature.LEADING if sample else 1
+            whole = sums and member == 0
+            k = quadrature.LEADING if whole else 1
             ends = extremes(A, generator.standard_normal(cell.N), k)
             values = [(name, getattr(ends, name)) for name in ENDS]
-            if sums and ends.log10_sigma_max > -np.inf:
+            if whole and ends.log10_sigma_max > -np.inf:
                 print(
                     f"sums of the matrix normalized by {normalization}", file=sys.stderr, flush=True
                 )
                 values += counted(A, ends)
-                values += sampled(A, ends, generator) if sample else []
+                values += sampled(A, ends, generator)
             for name, value in values:
                 found[name][member, place] = value
     return found

@@ -60,7 +60,7 @@ class Baselines:
         unnormalized = summarize(all_ones_singular_values(cell.N))
         self.all_ones = {
             "none": (unnormalized.stable_rank, unnormalized.effective_rank),
-            "row": self.ranks(ones, ones, "", "row", generator),
+            "row": self.ranks(ones, ones, "", "row", generator, True),
         }
 
     def ranks(
@@ -70,8 +70,9 @@ class Baselines:
         feature_map: str,
         normalization: str,
         generator: np.random.Generator,
+        whole: bool,
     ) -> Ranks:
-        """Of the causal matrix."""
+        """Of the causal matrix; beyond the dense limit the effective rank only if `whole`."""
         if self.dense:
             return dense_ranks(matrix(F, G, feature_map, "causal", normalization))
         if feature_map == "softmax":
@@ -81,7 +82,7 @@ class Baselines:
         except ValueError:
             return None, None
         A = A.row_normalized() if normalization == "row" else A
-        return structured_ranks(A, generator, self.sums)
+        return structured_ranks(A, generator, self.sums and whole)
 
     def shuffled(self, member: int, normalization: str) -> Ranks:
         """Of a member with its queries and its keys shuffled: the same for both normalizations."""
@@ -89,7 +90,7 @@ class Baselines:
         seed = seed_of("shuffle", cell.source, cell.N, cell.d, member)
         generator = np.random.Generator(np.random.PCG64(seed))
         F, G = shuffled(cell.F[member], cell.G[member], generator)
-        return self.ranks(F, G, cell.feature_map, normalization, generator)
+        return self.ranks(F, G, cell.feature_map, normalization, generator, member == 0)
 
 
 def rows(

@@ -72,6 +72,9 @@ def truncations(A: np.ndarray, ranks: list[int]) -> list[np.ndarray]:
     2 r times the eigenvalues' error N eps sigma_1^2, by which the squared error in the Frobenius
     norm can exceed the best one. A rank of N or more gives A but for rounding.
     """
+    from scipy.linalg import eigh
+
     scaled = np.ldexp(A, -int(np.frexp(np.abs(A).max())[1]))
-    V = np.linalg.eigh(scaled.T @ scaled)[1][:, ::-1]
+    wanted = [max(0, len(A) - max(ranks)), len(A) - 1]
+    V = eigh(scaled.T @ scaled, subset_by_index=wanted)[1][:, ::-1]
     return [(A @ V[:, :r]) @ V[:, :r].T for r in ranks]
