@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from causalrank.mixing import MASKS, NORMALIZATIONS
-from whole_files import load_arrays, save_arrays
+from whole_files import fail, load_arrays, save_arrays
 
 CELL_KEYS = ("source", "N", "d", "feature_map")
 MATRIX_KEYS = (*CELL_KEYS, "member", "mask", "normalization")
@@ -59,6 +59,8 @@ def save_cell(path: str | Path, cell: Cell) -> None:
 
 def load_cell(path: str | Path) -> Cell:
     arrays = load_arrays(path)
+    if not {*CELL_KEYS, "F", "G"} <= set(arrays):
+        fail(f"{path}: holds no cell; name a factors.npz, which build_cell.py writes")
     source, N, d, feature_map = (arrays[name].item() for name in CELL_KEYS)
     return Cell(source, N, d, feature_map, arrays["F"], arrays["G"], arrays.get("v"))
 

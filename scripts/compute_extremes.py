@@ -85,7 +85,11 @@ def compute(cell: Cell, max_N_dense: int, max_N_sums: int) -> dict[str, np.ndarr
             print(f"not for the structured engine: {error}", file=sys.stderr, flush=True)
             continue
         for place, normalization in enumerate(NORMALIZATIONS):
-            A = unnormalized if normalization == "none" else unnormalized.row_normalized()
+            try:
+                A = unnormalized if normalization == "none" else unnormalized.row_normalized()
+            except ZeroDivisionError as error:
+                print(f"not row-normalized: {error}", file=sys.stderr, flush=True)
+                continue
             whole = sums and member == 0
             k = quadrature.LEADING if whole else 1
             ends = extremes(A, generator.standard_normal(cell.N), k)

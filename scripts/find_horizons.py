@@ -37,15 +37,24 @@ def pairs(args: argparse.Namespace) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     yield from zip(arrays["q"], arrays["k"], strict=True)
 
 
+def searchable(F: np.ndarray, G: np.ndarray) -> int:
+    """How many tokens come before one whose diagonal entry cancels; none if rows span too much."""
+    try:
+        A = semiseparable(F, G)
+    except ValueError as error:
+        print(f"not searched: {error}", file=sys.stderr, flush=True)
+        return 0
+    lost = np.flatnonzero(A.cancelling & ~A.zeros)
+    return int(lost[0]) if lost.size else len(F)
+
+
 def rows(args: argparse.Namespace) -> Iterator[tuple]:
     """A horizon beyond what was searched stays empty; a pivot that cancels ends the search."""
     phi = FEATURE_MAPS[args.feature_map]
     for member, (q, k) in enumerate(pairs(args)):
         print(f"member {member}", file=sys.stderr, flush=True)
         F, G = phi(q[: args.longest]), phi(k[: args.longest])
-        A = semiseparable(F, G)
-        lost = np.flatnonzero(A.cancelling & ~A.zeros)
-        longest = int(lost[0]) if lost.size else len(F)
+        longest = searchable(F, G)
         for normalization in NORMALIZATIONS:
             found = horizons(
                 lambda N, F=F, G=G, n=normalization: log10_condition(F[:N], G[:N], n), longest
@@ -67,6 +76,8 @@ def main() -> None:
     parser.add_argument("--members", type=int, help="draws of a drawn source")
     parser.add_argument("--output", required=True, help="the table, a CSV")
     args = parser.parse_args()
+    if args.scale is not None and args.members is None:
+        parser.error("--scale needs --members")
     try:
         write_csv(args.output, HEADER, rows(args))
     except (ValueError, ArithmeticError) as error:

@@ -79,9 +79,9 @@ class Baselines:
             return None, None
         try:
             A = semiseparable(F, G)
-        except ValueError:
+            A = A.row_normalized() if normalization == "row" else A
+        except (ValueError, ZeroDivisionError):
             return None, None
-        A = A.row_normalized() if normalization == "row" else A
         return structured_ranks(A, generator, self.sums and whole)
 
     def shuffled(self, member: int, normalization: str) -> Ranks:

@@ -62,10 +62,11 @@ def structured(extremes: dict[str, np.ndarray], place: tuple[int, int, int]) -> 
 
 
 def power(log10: float) -> float | None:
-    """10^log10, None where it is beyond a double."""
+    """10^log10, None where no double holds it with all its digits."""
     with np.errstate(over="ignore", under="ignore"):
         value = float(10.0 ** np.float64(log10))
-    return None if np.isinf(value) or (value == 0.0 and log10 > -np.inf) else value
+    subnormal = value < np.finfo(float).tiny and log10 > -np.inf
+    return None if np.isinf(value) or subnormal else value
 
 
 def error_min(found: dict[str, float]) -> float:
@@ -147,19 +148,17 @@ def against_dense(N: int, sigma: np.ndarray, found: dict[str, float]) -> tuple:
     allowance. From one on, the dense value says nothing.
     """
     if np.isnan(sigma).any() or sigma[0] == 0.0:
-        return None, found["log10_condition"], None, None, None
+        return None, ends(found)["log10_condition"], None, None, None
     with np.errstate(divide="ignore"):
         logs = np.log10(sigma[[0, -1]])
     allowance = power(found["log10_condition"] + np.log10(N * np.finfo(float).eps))
     told = allowance is not None and allowance < 1.0
-    ends = np.array([found["log10_sigma_max"], found["log10_sigma_min"]])
-    difference = (
-        np.abs(np.expm1(np.log(10.0) * (logs - ends)))
-        if told
-        else [abs(np.expm1(np.log(10.0) * (logs[0] - ends[0])))]
-    )
+    other = np.array([found["log10_sigma_max"], found["log10_sigma_min"]])
+    with np.errstate(invalid="ignore", over="ignore"):
+        difference = np.abs(np.expm1(np.log(10.0) * (logs - other)))
     smallest = (float(difference[1]), allowance) if told else (None, None)
-    return float(logs[0] - logs[1]), found["log10_condition"], float(difference[0]), *smallest
+    structured_condition = ends(found)["log10_condition"]
+    return float(logs[0] - logs[1]), structured_condition, float(difference[0]), *smallest
 
 
 def method_rows(cell: Cell, sigma: np.ndarray, extremes: dict[str, np.ndarray]) -> Iterator[tuple]:

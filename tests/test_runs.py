@@ -28,7 +28,7 @@ def test_every_job_leaves_a_log_and_a_benchmark(smoke_repository):
     for cell in cells:
         steps = {path.stem for path in (cell / "benchmarks").glob("*.tsv")}
         assert steps == {path.stem for path in (cell / "logs").glob("*.log")}
-        assert len(steps) == 5
+        assert len(steps) == 7
 
 
 def test_a_killed_run_is_resumed_by_the_same_command(smoke_repository, repository):

@@ -63,7 +63,7 @@ def test_every_default_of_the_schema_is_filled_in(tmp_path):
 def test_given_values_win_over_defaults(tmp_path):
     loaded, _ = read(tmp_path, GOOD + "limits: {bound_N: 7}\n")
     assert loaded["limits"]["bound_N"] == 7
-    assert loaded["limits"]["rounded_N"] == 1024
+    assert loaded["limits"]["rounded_N"] == 512
 
 
 def test_later_files_replace_whole_keys(tmp_path):

@@ -164,7 +164,12 @@ def _explain(error: jsonschema.ValidationError) -> str:
     if error.validator == "pattern" and description:
         return f"{where}: {error.instance!r} is not allowed; allowed: {description}"
     if error.validator == "type" and isinstance(error.instance, str) and _is_number(error.instance):
-        return f"{where}: {error.message}: YAML reads it as a word; write it as 1.0e-6"
+        number = float(error.instance)
+        plain = (
+            int(number) if error.validator_value == "integer" and number == int(number) else None
+        )
+        written = "it as 1.0e-6" if plain is None else plain
+        return f"{where}: {error.message}: YAML reads it as a word; write {written}"
     return f"{where}: {error.message}" + (f" ({description})" if description else "")
 
 

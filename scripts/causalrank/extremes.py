@@ -32,7 +32,7 @@ class Extremes:
     @property
     def log10_condition(self) -> float:
         """log10 of sigma_max / sigma_min: infinite for a singular matrix."""
-        return self.log10_sigma_max - self.log10_sigma_min
+        return max(self.log10_sigma_max - self.log10_sigma_min, 0.0)
 
     @property
     def stable_rank(self) -> float:

@@ -119,7 +119,10 @@ def _usable(dots: np.ndarray) -> np.ndarray:
 
 def _singular(usable: np.ndarray) -> Exponent:
     count = usable.size - np.count_nonzero(usable)
-    return undefined(f"f . g is zero or below {SMALLEST:g} at {count} of {usable.size} tokens")
+    return undefined(
+        f"f . g is zero, cancels or is below {SMALLEST:g} of its entries"
+        f" at {count} of {usable.size} tokens"
+    )
 
 
 def _log_norm(x: np.ndarray) -> np.ndarray:

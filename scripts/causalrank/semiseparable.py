@@ -102,7 +102,7 @@ class Semiseparable:
         bound = self._modulus()._times_powers(None, x.exponent).product(np.abs(x.mantissa))
         errors = generator.standard_normal(self.N) * bound.mantissa
         rows = self._times_powers(-bound.exponent, None)
-        return EPSILON * rows.solve(errors).norm_over(x)
+        return EPSILON * max(1.0, rows.solve(errors).norm_over(x))
 
     def _times_powers(self, rows: np.ndarray | None, columns: np.ndarray | None) -> "Semiseparable":
         """A with row i times 2^rows_i and column j times 2^columns_j."""
@@ -156,9 +156,10 @@ class Semiseparable:
         empty = sums.mantissa == 0.0
         if empty.any():
             reached = np.logical_or.accumulate(self.G != 0, axis=0)
-            lost = np.flatnonzero(empty & ((self.F != 0) & reached).any(axis=1))
-            if lost.size:
-                raise ZeroDivisionError(f"the entries of row {lost[0]} sum to zero")
+            for row in np.flatnonzero(empty & ((self.F != 0) & reached).any(axis=1)):
+                columns = self.G[: row + 1]
+                if row_dots(np.broadcast_to(self.F[row], columns.shape), columns).mantissa.any():
+                    raise ZeroDivisionError(f"the entries of row {row} sum to zero")
         F = self.F / np.where(empty, 1.0, sums.mantissa)[:, None]
         exponent = np.where(empty, 0, -sums.exponent)
         if self.f_exponent is not None:

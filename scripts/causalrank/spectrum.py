@@ -60,7 +60,7 @@ def summarize(sigma: np.ndarray) -> Spectrum:
     N = len(sigma)
     largest, nuclear = float(sigma[0]), float(sigma.sum())
     if largest == 0.0:
-        return replace(NOTHING, sigma_max=0.0, frobenius_norm=0.0, nuclear_norm=0.0)
+        return replace(NOTHING, sigma_max=0.0, sigma_min=0.0, frobenius_norm=0.0, nuclear_norm=0.0)
     relative = sigma / largest
     resolved = relative[-1] > N * np.finfo(float).eps
     stable = float(relative @ relative)
@@ -70,7 +70,7 @@ def summarize(sigma: np.ndarray) -> Spectrum:
         NOTHING,
         sigma_max=largest,
         sigma_min=float(sigma[-1]) if resolved else None,
-        log10_condition=-math.log10(relative[-1]) if resolved else None,
+        log10_condition=abs(math.log10(relative[-1])) if resolved else None,
         frobenius_norm=largest * math.sqrt(stable),
         stable_rank=stable,
         effective_rank=float(np.exp(-(p @ np.log(p)))),

@@ -18,7 +18,13 @@ FIGURES = [
     )
     for extension in ("pdf", "svg", "png")
 ]
-HEADLINES = ("claims", "rank_against_d", "against_N", "horizon", *(["depth_by_head"] if MODELS else []))
+HEADLINES = (
+    "claims",
+    "rank_against_d",
+    "against_N",
+    "horizon",
+    *(["depth_by_head"] if MODELS else []),
+)
 PAGES = [f"{R}/pages/{name}.html" for name in ("claims", "summary", "verdicts", "packages")]
 GALLERY = [f"{R}/gallery/{name}.png" for name in HEADLINES]
 

@@ -34,7 +34,7 @@ rule measure_performance:
         f"{R}/benchmarks/measure_performance.tsv"
     conda:
         "../../envs/benchmark.yaml"
-    threads: workflow.cores
+    threads: os.cpu_count()
     resources:
         mem_mb=STUDY["limits"].get("memory_mb", resources.machine_memory_mb()),
     params:
