@@ -91,7 +91,7 @@ DIRECT = {
     "limits.horizon_N": {"find_horizons"},
     "limits.rounded_N": {"compute_singular_values"},
     "limits.dense_rank_N": {"measure_rank"},
-    "limits.bound_N": {"check_bound"},
+    "limits.bound_N": {"check_bound", "draw_ensemble"},
     "limits.memory_mb": set(),
     "perturbations.noise": {"check_bound"},
     "perturbations.rank": {"check_bound"},

@@ -78,7 +78,7 @@ def test_a_cell_that_does_not_fit_is_refused_with_the_number(repository):
         "results: results/large\n"
         "sources: {drawn: {kind: gaussian, members: 1}}\n"
         "cells: [{source: drawn, N: 4096, d: 2, feature_map: relu}]\n"
-        "limits: {memory_mb: 500}\n",
+        "limits: {memory_mb: 500, singular_values_N: 4096}\n",
     )
     text = repository.snakemake("--cores", "1", "--configfile", study, expect=1).stdout
     assert re.search(r"N = 4096, d = 2 needs \d+ MB in \w+, and there are 500 MB", text)

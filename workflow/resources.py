@@ -22,7 +22,7 @@ GESDD_NANOSECONDS = 0.6
 """Per N^3, for singular values alone, measured at N = 4096 on one core with a second one busy."""
 STRUCTURED_MICROSECONDS = 200
 COUNTING_MICROSECONDS = 400
-"""Per token of both normalizations of a causal matrix, at d = 64: ends of a spectrum, all levels."""
+"""Per token, of both normalizations of a causal matrix, d = 64: ends of a spectrum, and levels."""
 ROWS = 1024
 """How many rows of a matrix `build_cell` forms at once where it must see the entries."""
 

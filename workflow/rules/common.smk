@@ -214,15 +214,17 @@ def growth_input(wildcards):
     return [] if kind == "gaussian" else source_file(wildcards)
 
 
-def growth_rows(wildcards, input):
-    source = STUDY["sources"][wildcards.source]
-    return options(input=str(input)) if input else options(scale=float(source.get("scale", 1.0)))
+# Of the wildcards alone: Snakemake does not watch what a parameter derives from a job's input.
+def growth_rows(wildcards):
+    source, path = STUDY["sources"][wildcards.source], growth_input(wildcards)
+    return options(input=path) if path else options(scale=float(source.get("scale", 1.0)))
 
 
-def horizon_rows(wildcards, input):
-    source = STUDY["sources"][wildcards.source]
-    drawn = "" if input else options(members=members(source))
-    return f"{growth_rows(wildcards, input)} {drawn}".strip()
+def horizon_rows(wildcards):
+    rows = growth_rows(wildcards)
+    if growth_input(wildcards):
+        return rows
+    return f"{rows} {options(members=members(STUDY['sources'][wildcards.source]))}"
 
 
 def read_megabytes(source, d):
