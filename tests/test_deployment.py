@@ -152,6 +152,7 @@ def test_a_changed_pin_rebuilds_its_environment_and_reruns_its_steps_alone(deplo
     plots = {script for script, name in steps_by_environment() if name == "figures"}
     elsewhere = {"plot_depth_by_head", "plot_performance"}  # of a model, and of the benchmark
     expected = plots - elsewhere | {"gather_packages", "typeset_page"}
+    deployed.snakemake(*CREATE)
     before, text = environment_folders(deployed), yaml.read_text()
     pins = {name: channel.pin_file(yaml.with_stem(name)).read_bytes() for name in ENVIRONMENTS}
     try:
