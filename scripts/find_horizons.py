@@ -11,10 +11,10 @@ import numpy as np
 
 from causalrank.ensembles import seed_of
 from causalrank.feature_maps import FEATURE_MAPS
-from causalrank.horizon import horizons, log10_condition
+from causalrank.horizon import Horizon, horizons, log10_condition
 from causalrank.mixing import NORMALIZATIONS
 from causalrank.precision import FORMATS
-from causalrank.semiseparable import semiseparable
+from causalrank.semiseparable import Semiseparable, semiseparable
 from combination_tables import HORIZON as HEADER
 from whole_files import fail, load_arrays, write_csv
 
@@ -37,15 +37,23 @@ def pairs(args: argparse.Namespace) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     yield from zip(arrays["q"], arrays["k"], strict=True)
 
 
-def searchable(F: np.ndarray, G: np.ndarray) -> int:
-    """How many tokens come before one whose diagonal entry cancels; none if rows span too much."""
+def searchable(A: Semiseparable) -> int:
+    """How many tokens come before one whose diagonal entry cancels."""
+    lost = np.flatnonzero(A.cancelling & ~A.zeros)
+    return int(lost[0]) if lost.size else A.N
+
+
+def searched(F: np.ndarray, G: np.ndarray, normalization: str) -> dict[str, Horizon]:
+    """The horizons by precision; nothing is searched where the rows span too much."""
     try:
         A = semiseparable(F, G)
     except ValueError as error:
         print(f"not searched: {error}", file=sys.stderr, flush=True)
-        return 0
-    lost = np.flatnonzero(A.cancelling & ~A.zeros)
-    return int(lost[0]) if lost.size else len(F)
+        return dict.fromkeys(FORMATS, Horizon(None, 0))
+    longest = searchable(A)
+    if normalization == "row" and longest:
+        A = A.leading(longest).row_normalized()
+    return horizons(lambda N: log10_condition(A.leading(N)), longest)
 
 
 def rows(args: argparse.Namespace) -> Iterator[tuple]:
@@ -54,12 +62,8 @@ def rows(args: argparse.Namespace) -> Iterator[tuple]:
     for member, (q, k) in enumerate(pairs(args)):
         print(f"member {member}", file=sys.stderr, flush=True)
         F, G = phi(q[: args.longest]), phi(k[: args.longest])
-        longest = searchable(F, G)
         for normalization in NORMALIZATIONS:
-            found = horizons(
-                lambda N, F=F, G=G, n=normalization: log10_condition(F[:N], G[:N], n), longest
-            )
-            for precision, horizon in found.items():
+            for precision, horizon in searched(F, G, normalization).items():
                 key = (args.source, args.d, args.feature_map, member, normalization, precision)
                 yield (*key, FORMATS[precision].epsilon, horizon.N, horizon.searched)
 

@@ -8,7 +8,7 @@ import numpy as np
 from .extremes import smallest_singular_value
 from .krylov import largest_singular_values
 from .precision import FORMATS
-from .semiseparable import semiseparable
+from .semiseparable import Semiseparable
 
 TOLERANCE = 1e-4
 """At which Lanczos stops: a condition number that close to 1 / eps is at it."""
@@ -24,17 +24,11 @@ class Horizon:
     searched: int
 
 
-def log10_condition(F: np.ndarray, G: np.ndarray, normalization: str) -> float:
-    """log10 of the condition number of tril(F G^T), row-normalized or not.
-
-    Infinite if it is singular, NaN if it is not known to RESOLVED.
-    """
-    A = semiseparable(F, G)
+def log10_condition(A: Semiseparable) -> float:
+    """log10 of A's condition number: infinite if it is singular, NaN if not known to RESOLVED."""
     if A.zeros.any():
         return np.inf
-    if normalization == "row":
-        A = A.row_normalized()
-    start = np.random.Generator(np.random.PCG64(len(F))).standard_normal(len(F))
+    start = np.random.Generator(np.random.PCG64(A.N)).standard_normal(A.N)
     large = largest_singular_values(A.product, A.transposed_product, start, tolerance=TOLERANCE)
     small = smallest_singular_value(A, start, TOLERANCE)
     if not large.residuals[0] + small.residual + small.rounding <= RESOLVED:
@@ -48,8 +42,9 @@ def horizons(condition: Callable[[int], float], longest: int) -> dict[str, Horiz
     The first N tokens make the leading principal submatrix, so the condition number does not fall
     as N grows: sigma_max does not, being a norm, and neither does that of the inverse, whose
     leading submatrix is the inverse of the leading one, for a triangular matrix. So the length is
-    doubled until the condition number is past, and then found by bisection and, since its
-    logarithm grows about linearly, interpolation in turns. This holds without row normalization,
+    doubled until the condition number is past, and then found by interpolation, since its logarithm
+    grows about linearly: regula falsi, where an end that stays counts half (the Illinois method,
+    Dowell and Jarratt 1971), by bisection where the logarithm is infinite. This holds without row normalization,
     and with it: the rows of the first N tokens do not change. A condition number that is NaN ends
     the search of a format that has not been found by then.
     """
@@ -70,15 +65,19 @@ def horizons(condition: Callable[[int], float], longest: int) -> dict[str, Horiz
             known_to = low if high == 0 or np.isnan(value(high)) else longest
             found[name] = Horizon(None, known_to)
             continue
-        interpolate = True
+        below, above, last = value(low) - ceiling, value(high) - ceiling, None
         while high - low > 1:
             middle = (low + high) // 2
-            if interpolate and low and value(high) < np.inf:
-                share = (ceiling - value(low)) / (value(high) - value(low))
-                middle = min(max(low + round(share * (high - low)), low + 1), high - 1)
-            if np.isnan(value(middle)):
+            if above < np.inf:
+                step = round(below / (below - above) * (high - low))
+                middle = min(max(low + step, low + 1), high - 1)
+            error = value(middle) - ceiling
+            if np.isnan(error):
                 break
-            low, high = (low, middle) if value(middle) >= ceiling else (middle, high)
-            interpolate = not interpolate
+            if error < 0:
+                low, below, above = middle, error, above / 2 if last == "low" else above
+            else:
+                high, above, below = middle, error, below / 2 if last == "high" else below
+            last = "low" if error < 0 else "high"
         found[name] = Horizon(high if high - low == 1 else None, low if high - low > 1 else longest)
     return found

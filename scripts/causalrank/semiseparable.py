@@ -28,11 +28,12 @@ and 1. Features share the state's exponent: what is below 2^-1000 of the largest
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 from scipy.linalg.blas import dtrsm
 
+from .blocks import Blocks
 from .diagonal import cancelling, zero_diagonal
 from .scaled import Scaled, row_dots
 
@@ -74,21 +75,29 @@ class Semiseparable:
 
     def product(self, x: np.ndarray) -> Scaled:
         """A x."""
-        return self._recur(x, solving=False)
+        return self._apply(x, solving=False, transposed=False)
 
     def solve(self, y: np.ndarray) -> Scaled:
         """A^-1 y. Raises as `require_solvable`."""
         self.require_solvable()
-        return self._recur(y, solving=True)
+        return self._apply(y, solving=True, transposed=False)
 
     def transposed_product(self, x: np.ndarray) -> Scaled:
         """A^T x."""
-        return self._reversed().product(x[::-1]).reversed()
+        return self._apply(x, solving=False, transposed=True)
 
     def transposed_solve(self, y: np.ndarray) -> Scaled:
         """A^-T y. Raises as `require_solvable`."""
         self.require_solvable()
-        return self._reversed().solve(y[::-1]).reversed()
+        return self._apply(y, solving=True, transposed=True)
+
+    def leading(self, n: int) -> "Semiseparable":
+        """The leading principal submatrix of A, of shape (n, n)."""
+        parts = {
+            name: None if getattr(self, name) is None else getattr(self, name)[:n]
+            for name in ("F", "G", "f_exponent", "g_exponent", "log2_gates", "zeros", "cancelling")
+        }
+        return replace(self, **parts)
 
     def rounding_of_solve(self, x: Scaled, generator: np.random.Generator) -> float:
         """An estimate of the relative error, in norm, of a solution x of A x = y, shape (N,).
@@ -99,9 +108,10 @@ class Semiseparable:
         rows of one sign would undo each other. Its growth with D and N is left out, as rounding
         errors mostly cancel.
         """
-        bound = self._modulus()._times_powers(None, x.exponent).product(np.abs(x.mantissa))
+        none = np.zeros_like(x.exponent)
+        bound = self._modulus()._times_powers(none, x.exponent).product(np.abs(x.mantissa))
         errors = generator.standard_normal(self.N) * bound.mantissa
-        rows = self._times_powers(-bound.exponent, None)
+        rows = self._times_powers(-bound.exponent, none)
         return EPSILON * max(1.0, rows.solve(errors).norm_over(x))
 
     def _times_powers(self, rows: np.ndarray | None, columns: np.ndarray | None) -> "Semiseparable":
@@ -135,6 +145,8 @@ class Semiseparable:
 
     def squared_frobenius_norm(self) -> Scaled:
         """||A||_F^2, of shape (), in O(N D^2): sum_i f_i^T (sum_{j<=i} g_j g_j^T) f_i, gated."""
+        if self._blocks is not None:
+            return Scaled(np.float64(self._blocks.squared_frobenius_norm()), np.int64(0))
         total, M = _Sum(0.0), _Sum(np.zeros((self.F.shape[1],) * 2))
         for c in self.chunks(self.chunk):
             block = _lower_block(c)
@@ -229,6 +241,24 @@ class Semiseparable:
         width = np.ones(F.shape[1])
         enter, leave = np.exp2(self.log2_gates[start]) * width, np.exp2(decay[-1]) * width
         return Chunk(F * np.exp2(decay), G * np.exp2(-decay), f_shift, g_shift, enter, leave)
+
+    @cached_property
+    def _blocks(self) -> Blocks | None:
+        """For the faster way, where there is one."""
+        if self.f_exponent is self.g_exponent is self.log2_gates is None:
+            return Blocks(self.F, self.G, self.chunk)
+        return None
+
+    def _apply(self, x: np.ndarray, solving: bool, transposed: bool) -> Scaled:
+        """A x, or another of the four, by the faster way or the general one."""
+        if x.ndim == 1 and self._blocks is not None and _is_moderate(x):
+            apply = self._blocks.solve if solving else self._blocks.product
+            done = apply(x, transposed)
+            if done is not None:
+                return done
+        if transposed:
+            return self._reversed()._recur(x[::-1], solving).reversed()
+        return self._recur(x, solving)
 
     def _recur(self, x: np.ndarray, solving: bool) -> Scaled:
         """Carry the state over all chunks: A x, or A^-1 x if `solving`."""
@@ -387,6 +417,11 @@ class _Sum:
         if not 1 / HUGE < largest < HUGE and largest > 0:
             shift = int(np.frexp(largest)[1])
             self.value, self.exponent = np.ldexp(self.value, -shift), self.exponent + shift
+
+
+def _is_moderate(x: np.ndarray) -> bool:
+    """Whether the largest entry is near enough to 1."""
+    return bool(2.0 ** (-SPREAD // 2) < np.abs(x).max() < 2.0 ** (SPREAD // 2))
 
 
 def _moderate(x: np.ndarray) -> tuple[np.ndarray, np.ndarray | int]:
