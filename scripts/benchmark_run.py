@@ -57,6 +57,8 @@ def matrix(F: np.ndarray, G: np.ndarray) -> np.ndarray:
 
 
 def engine(chunk: int, seed: int) -> Solver:
+    importlib.import_module("scipy.linalg")  # which the engine imports when it needs it
+
     def solve(F: np.ndarray, G: np.ndarray) -> Result:
         start = np.random.default_rng(seed).standard_normal(len(F))
         ends = extremes(semiseparable(F, G, chunk=chunk), start)

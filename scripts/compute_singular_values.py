@@ -11,26 +11,28 @@ from cell_files import Cell, load_cell, progress
 from whole_files import save_arrays
 
 
-def spectra(cell: Cell, max_N: int, max_N_rounded: int) -> dict[str, np.ndarray]:
+def spectra(
+    cell: Cell, max_N: int, max_N_rounded: int, rounded_members: int
+) -> dict[str, np.ndarray]:
     """Singular values by precision, each (members, masks, normalizations, N), NaN if not computed.
 
-    In float64 those of a bidirectional factored matrix come from its factors, at any N. A matrix
-    that a precision cannot hold keeps its NaN.
+    In float64 those of a bidirectional factored matrix come from its factors, at any N. Rounded are
+    the first `rounded_members`; a matrix that a precision cannot hold keeps its NaN.
     """
     shape = (len(cell.F), len(MASKS), len(NORMALIZATIONS), cell.N)
     sigma = {name: np.full(shape, np.nan) for name in PRECISIONS}
     limits = {name: max_N if name == "float64" else max_N_rounded for name in PRECISIONS}
-    names = [name for name in PRECISIONS if cell.N <= limits[name]]
+    within = [name for name in PRECISIONS if cell.N <= limits[name]]
     for member, mask, normalization in cell.matrices():
         place = member, MASKS.index(mask), NORMALIZATIONS.index(normalization)
         if place[1:] == (0, 0):
             progress(cell, member)
         F, G = cell.F[member], cell.G[member]
-        dense = names
+        dense = [name for name in within if name == "float64" or member < rounded_members]
         if mask == "bidirectional" and cell.is_low_rank:
             factors = (F, G) if normalization == "none" else normalized_factors(F, G)
             sigma["float64"][place] = factored_singular_values(*factors)
-            dense = [name for name in names if name != "float64"]
+            dense = [name for name in dense if name != "float64"]
         if dense:
             A = matrix(F, G, cell.feature_map, mask, normalization)
         for name in dense:
@@ -46,11 +48,15 @@ def main() -> None:
     parser.add_argument(
         "--max-N-rounded", type=int, required=True, help="largest N computed after rounding"
     )
+    parser.add_argument(
+        "--rounded-members", type=int, required=True, help="how many members are rounded"
+    )
     parser.add_argument("--input", nargs="+", required=True, help="factors.npz of each cell")
     parser.add_argument("--output", nargs="+", required=True, help="an .npz for each cell")
     args = parser.parse_args()
+    limits = args.max_N, args.max_N_rounded, args.rounded_members
     for source, target in zip(args.input, args.output, strict=True):
-        save_arrays(target, **spectra(load_cell(source), args.max_N, args.max_N_rounded))
+        save_arrays(target, **spectra(load_cell(source), *limits))
 
 
 if __name__ == "__main__":

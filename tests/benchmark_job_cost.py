@@ -31,10 +31,16 @@ STEPS = {
     "numpy alone": "-c import+numpy",
     "draw_ensemble": f"{CELL} --members 1 --scale 1 --output source.npz",
     "build_cell": f"{CELL} --feature-map exp --input source.npz --output factors.npz",
-    "compute_singular_values": "--max-N 8 --max-N-rounded 8 --input factors.npz --output s.npz",
-    "measure_rank": "--max-N-dense 8 --input factors.npz --singular-values s.npz --output rank.csv",
-    "measure_spectrum": "--input factors.npz --singular-values s.npz --spectrum spectrum.csv"
-    " --numerical-rank numerical_rank.csv --decay decay.csv",
+    "compute_singular_values": "--max-N 8 --max-N-rounded 8 --rounded-members 1"
+    " --input factors.npz --output s.npz",
+    "compute_extremes": "--max-N-dense 8 --max-N-sums 8 --input factors.npz --output e.npz",
+    "measure_rank": "--max-N-dense 8 --input factors.npz --singular-values s.npz --output rank.csv"
+    " --block-rank block_rank.csv",
+    "measure_spectrum": "--input factors.npz --singular-values s.npz --extremes e.npz"
+    " --spectrum spectrum.csv --numerical-rank numerical_rank.csv --decay decay.csv"
+    " --density density.csv --methods methods.csv",
+    "measure_baselines": "--max-N-dense 8 --max-N-sums 8 --input factors.npz"
+    " --spectrum spectrum.csv --output baselines.csv",
     "check_bound": "--max-N 8 --noise 0.1 --ranks 1 --input factors.npz --output bound.csv",
     "two_token": "--output two_token.csv",
     "plot_two_token, without drawing": "-c import+plot_two_token",

@@ -49,7 +49,7 @@ def measure(folder: Path, limit: int) -> None:
     """Every table of the cell in a folder, nothing computed above `limit`."""
     factors, sigma = folder / "factors.npz", folder / "singular_values.npz"
     both = ("--input", factors, "--singular-values", sigma)
-    limits = ("--max-N", limit, "--max-N-rounded", limit)
+    limits = ("--max-N", limit, "--max-N-rounded", limit, "--rounded-members", 9)
     run(compute_singular_values, *limits, "--input", factors, "--output", sigma)
     outputs = ("--output", folder / "rank.csv", "--block-rank", folder / "block_rank.csv")
     run(measure_rank, "--max-N-dense", limit, *both, *outputs)
@@ -267,8 +267,9 @@ def test_beyond_the_dense_limit(tmp_path, name):
             key: tmp_path / folder / f"{key}.npz"
             for key in ("factors", "singular_values", "extremes")
         }
-        options = ("--max-N", limit, "--max-N-rounded", 0, "--input", files["factors"])
-        run(compute_singular_values, *options, "--output", files["singular_values"])
+        options = ("--max-N", limit, "--max-N-rounded", 0, "--rounded-members", 0)
+        options += ("--input", files["factors"], "--output", files["singular_values"])
+        run(compute_singular_values, *options)
         options = ("--max-N-dense", limit, "--max-N-sums", tokens, "--input", files["factors"])
         run(compute_extremes, *options, "--output", files["extremes"])
         names = ("spectrum", "numerical-rank", "decay", "density", "methods")
@@ -395,7 +396,7 @@ def test_tables_repeat_and_do_not_depend_on_company(cell, tmp_path):
     factors = [folder / "factors.npz" for folder in folders]
     sigma = [folder / "singular_values.npz" for folder in folders]
     both = ("--input", *factors, "--singular-values", *sigma)
-    limits = ("--max-N", N, "--max-N-rounded", N)
+    limits = ("--max-N", N, "--max-N-rounded", N, "--rounded-members", 9)
     run(compute_singular_values, *limits, "--input", *factors, "--output", *sigma)
     tables = [[folder / name for folder in folders] for name in ("rank.csv", "block_rank.csv")]
     outputs = ("--output", *tables[0], "--block-rank", *tables[1])

@@ -11,6 +11,7 @@ from causalrank.baselines import all_ones_condition_number
 from causalrank.feature_maps import FEATURE_MAPS
 from causalrank.horizon import horizons, log10_condition
 from causalrank.precision import FORMATS
+from causalrank.semiseparable import semiseparable
 
 
 @pytest.mark.parametrize("name", ["elu_plus_one", "exp", "identity"])
@@ -21,20 +22,22 @@ def test_against_dense_condition_numbers(name, normalization):
     A = np.tril(F @ G.T)
     A = A / A.sum(axis=1, keepdims=True) if normalization == "row" else A
     dense = np.array([np.linalg.cond(A[:n, :n]) for n in range(1, 61)])
-    found = horizons(lambda N: log10_condition(F[:N], G[:N], normalization), 60)
+    operator = semiseparable(F, G)
+    operator = operator.row_normalized() if normalization == "row" else operator
+    found = horizons(lambda N: log10_condition(operator.leading(N)), 60)
     for precision in ("bfloat16", "float16"):  # where dense singular values tell
         past = np.flatnonzero(dense >= 1 / FORMATS[precision].epsilon)
         assert found[precision].N == (past[0] + 1 if past.size else None)
     for n in (1, 7, 60):
-        got = log10_condition(F[:n], G[:n], normalization)
+        got = log10_condition(operator.leading(n))
         if dense[n - 1] < 1e8:
             assert got == pytest.approx(np.log10(dense[n - 1]), abs=1e-6)
 
 
 def test_against_a_closed_form():
     """All ones, about 4 N / pi: in no length that is searched past 1 / eps of float16."""
-    ones = np.ones((150, 1))
-    found = horizons(lambda N: log10_condition(ones[:N], ones[:N], "none"), 150)
+    ones = semiseparable(np.ones((150, 1)), np.ones((150, 1)))
+    found = horizons(lambda N: log10_condition(ones.leading(N)), 150)
     expected = next(N for N in range(1, 150) if all_ones_condition_number(N) >= 128)
     assert found["bfloat16"].N == expected
     assert found["float16"].N is found["float64"].N is None
@@ -59,7 +62,8 @@ def test_any_monotone_condition_is_searched_in_few_steps():
 def test_a_singular_matrix_is_past_every_horizon():
     F = np.ones((9, 1))
     F[5] = 0.0
-    found = horizons(lambda N: log10_condition(F[:N], F[:N], "row"), 9)
+    A = semiseparable(F, F).row_normalized()
+    found = horizons(lambda N: log10_condition(A.leading(N)), 9)
     assert {horizon.N for horizon in found.values()} == {6}
 
 

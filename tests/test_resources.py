@@ -15,8 +15,8 @@ CELL = f"--source g --N {N} --d {D}"
 COMMANDS = {
     "draw_ensemble": f"{CELL} --members 1 --scale 1 --output source.npz",
     "build_cell": f"{CELL} --feature-map softmax --input source.npz --output factors.npz",
-    "compute_singular_values": f"--max-N {N} --max-N-rounded {N} --input factors.npz"
-    " --output sigma.npz",
+    "compute_singular_values": f"--max-N {N} --max-N-rounded {N} --rounded-members 1"
+    " --input factors.npz --output sigma.npz",
     "measure_rank": f"--max-N-dense {N} --input factors.npz --singular-values sigma.npz"
     " --output rank.csv --block-rank block_rank.csv",
     "compute_extremes": f"--max-N-dense {N} --max-N-sums {N} --input factors.npz"

@@ -15,7 +15,6 @@ from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg.blas import dtrsv
 
 from .scaled import Scaled
 
@@ -68,6 +67,8 @@ class Blocks:
             return self._substitute(y, transposed)
 
     def _substitute(self, y: np.ndarray, transposed: bool) -> Scaled | None:
+        from scipy.linalg.blas import dtrsv  # not before it is needed: it takes a third of a second
+
         x, exponents = np.empty(self.N), np.zeros(self.N, dtype=np.int64)
         state, exponent = np.zeros(self.F.shape[1]), 0
         for slab in self._slabs(transposed):

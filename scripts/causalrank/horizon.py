@@ -44,9 +44,9 @@ def horizons(condition: Callable[[int], float], longest: int) -> dict[str, Horiz
     leading submatrix is the inverse of the leading one, for a triangular matrix. So the length is
     doubled until the condition number is past, and then found by interpolation, since its logarithm
     grows about linearly: regula falsi, where an end that stays counts half (the Illinois method,
-    Dowell and Jarratt 1971), by bisection where the logarithm is infinite. This holds without row normalization,
-    and with it: the rows of the first N tokens do not change. A condition number that is NaN ends
-    the search of a format that has not been found by then.
+    Dowell and Jarratt 1971), by bisection where the logarithm is infinite. This holds without row
+    normalization, and with it: the rows of the first N tokens do not change. A condition number
+    that is NaN ends the search of a format that has not been found by then.
     """
     found: dict[str, Horizon] = {}
     known: dict[int, float] = {}

@@ -17,7 +17,6 @@ level that rounding has moved by about eps sigma_max^2 / tau; levels near sqrt(e
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg.lapack import dsysv
 
 from .estimate import Estimate
 from .semiseparable import Chunk, Semiseparable
@@ -60,6 +59,8 @@ def _eliminate(
     """Move P, shape (D, D), past a chunk in place; the number of positive eigenvalues of S."""
     if chunk.enter is not None:
         P *= chunk.enter[:, None] * chunk.enter
+    from scipy.linalg.lapack import dsysv
+
     TT, GT, GG = products
     PF = P @ F.T
     S = TT / tau

@@ -31,7 +31,6 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 import numpy as np
-from scipy.linalg.blas import dtrsm
 
 from .blocks import Blocks
 from .diagonal import cancelling, zero_diagonal
@@ -357,6 +356,8 @@ def _substitute(
 
     None, and the state unmoved, if the part grows so far that the chunk is to be split.
     """
+    from scipy.linalg.blas import dtrsm
+
     before = state.s, state.exponent, state.plain
     y, common = state.enter(chunk, y, -chunk.f_shift)
     rest = y - chunk.F @ state.s

@@ -43,7 +43,9 @@ rule compute_singular_values:
     params:
         code=digest("compute_singular_values.py", "linalg"),
         options=options(
-            max_N=STUDY["limits"]["singular_values_N"], max_N_rounded=STUDY["limits"]["rounded_N"]
+            max_N=STUDY["limits"]["singular_values_N"],
+            max_N_rounded=STUDY["limits"]["rounded_N"],
+            rounded_members=STUDY["limits"]["rounded_members"],
         ),
     shell:
         "python scripts/compute_singular_values.py {params.options}"
