@@ -3,18 +3,21 @@
 import argparse
 import csv
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
-from causalrank.baselines import all_ones_singular_values, shuffled
+from causalrank.baselines import (
+    Ranks,
+    all_ones_singular_values,
+    dense_ranks,
+    shuffled,
+    structured_ranks,
+)
 from causalrank.ensembles import seed_of
-from causalrank.inertia import Counts, counts_above, effective_rank
-from causalrank.krylov import largest_singular_values
 from causalrank.mixing import matrix
-from causalrank.semiseparable import Semiseparable, semiseparable
-from causalrank.spectrum import singular_values, summarize
+from causalrank.semiseparable import semiseparable
+from causalrank.spectrum import summarize
 from cell_files import LEVELS, MATRIX_KEYS, Cell, load_cell, progress
 from whole_files import write_csv
 
@@ -23,31 +26,6 @@ HEADER = (
     *MATRIX_KEYS,
     *(f"{rank}{other}" for rank in RANKS for other in ("", "_all_ones", "_shuffled")),
 )
-
-RESOLVED = 1e-3
-"""The relative error of sigma_max above which ranks stay empty."""
-Ranks = tuple[float | None, float | None]
-"""Stable and effective rank; None if not computed."""
-
-
-def dense_ranks(A: np.ndarray) -> Ranks:
-    spectrum = summarize(singular_values(A))
-    return spectrum.stable_rank, spectrum.effective_rank
-
-
-def structured_ranks(A: Semiseparable, generator: np.random.Generator, sums: bool) -> Ranks:
-    """The effective rank is read off counts, if asked for."""
-    start = generator.standard_normal(A.N)
-    leading = largest_singular_values(A.product, A.transposed_product, start)
-    if leading.values[0] == 0.0 or not leading.residuals[0] <= RESOLVED:
-        return None, None
-    stable = A.squared_frobenius_norm().over_power(2 * leading.exponent) / leading.values[0] ** 2
-    effective = None
-    if sums:
-        with suppress(OverflowError):
-            numbers = counts_above(A, LEVELS * leading.values[0], leading.exponent)
-            effective = effective_rank(Counts(LEVELS, numbers, A.N)).value
-    return float(stable), effective
 
 
 class Baselines:
@@ -82,7 +60,7 @@ class Baselines:
             A = A.row_normalized() if normalization == "row" else A
         except (ValueError, ZeroDivisionError):
             return None, None
-        return structured_ranks(A, generator, self.sums and whole)
+        return structured_ranks(A, generator, LEVELS if self.sums and whole else None)
 
     def shuffled(self, member: int, normalization: str) -> Ranks:
         """Of a member with its queries and its keys shuffled: the same for both normalizations."""

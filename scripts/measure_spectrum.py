@@ -2,20 +2,14 @@
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import astuple, fields, replace
+from dataclasses import astuple, fields
 
 import numpy as np
 
+from causalrank.methods import against_dense, best, power
 from causalrank.mixing import MASKS, NORMALIZATIONS
 from causalrank.precision import PRECISIONS
-from causalrank.spectrum import (
-    NOTHING,
-    Spectrum,
-    decay_indices,
-    numerical_rank,
-    numpy_tolerance,
-    summarize,
-)
+from causalrank.spectrum import Spectrum, decay_indices, numerical_rank, numpy_tolerance
 from cell_files import LEVELS, MATRIX_KEYS, Cell, load_cell
 from whole_files import load_arrays, write_csv
 
@@ -38,8 +32,6 @@ METHODS_HEADER = (
     "effective_rank_slq",
     "effective_rank_slq_error",
 )
-RESOLVED = 1e-3
-"""The relative error of an end of a spectrum above which it stays empty."""
 
 
 def keyed(cell: Cell) -> Iterator[tuple[tuple, tuple[int, int, int]]]:
@@ -61,65 +53,6 @@ def structured(extremes: dict[str, np.ndarray], place: tuple[int, int, int]) -> 
     }
 
 
-def power(log10: float) -> float | None:
-    """10^log10, None where no double holds it with all its digits."""
-    with np.errstate(over="ignore", under="ignore"):
-        value = float(10.0 ** np.float64(log10))
-    subnormal = value < np.finfo(float).tiny and log10 > -np.inf
-    return None if np.isinf(value) or subnormal else value
-
-
-def error_min(found: dict[str, float]) -> float:
-    """The relative error of the structured sigma_min; infinite where there is none."""
-    error = found["residual_min"] + found["rounding_min"]
-    return error if np.isfinite(error) else np.inf
-
-
-def ends(found: dict[str, float]) -> dict[str, float | None]:
-    """sigma_min and what rests on it; empty where it is not known to RESOLVED."""
-    told = found["residual_max"] <= RESOLVED and error_min(found) <= RESOLVED
-    return {
-        "sigma_min": power(found["log10_sigma_min"]) if told else None,
-        "log10_condition": found["log10_condition"] if told else None,
-    }
-
-
-def from_extremes(found: dict[str, float]) -> Spectrum:
-    if not found["residual_max"] <= RESOLVED:
-        return replace(NOTHING, frobenius_norm=power(found["log10_frobenius_norm"]))
-    largest = power(found["log10_sigma_max"])
-    sums = {}
-    if largest is not None:
-        sums = {name: found[name] * largest for name in ("nuclear_norm", "nuclear_norm_error")}
-    return replace(
-        NOTHING,
-        **ends(found),
-        **sums,
-        sigma_max=largest,
-        frobenius_norm=power(found["log10_frobenius_norm"]),
-        stable_rank=found["stable_rank"],
-        effective_rank=found["effective_rank"],
-        effective_rank_error=found["effective_rank_error"],
-    )
-
-
-def sharper(spectrum: Spectrum, found: dict[str, float], N: int) -> bool:
-    """Whether the structured sigma_min is nearer the truth than that of all singular values.
-
-    By Weyl's inequality the latter errs by N eps times the condition number, relatively.
-    """
-    if spectrum.log10_condition is None:
-        return True
-    return error_min(found) <= N * np.finfo(float).eps * 10**spectrum.log10_condition
-
-
-def of_low_rank(spectrum: Spectrum) -> Spectrum:
-    """That of F G^T with D < N columns: its smallest singular value is an exact zero."""
-    if spectrum.sigma_max == 0.0:
-        return spectrum
-    return replace(spectrum, sigma_min=0.0, log10_condition=float("inf"))
-
-
 def spectrum_rows(
     cell: Cell, sigma: np.ndarray, extremes: dict[str, np.ndarray]
 ) -> Iterator[tuple]:
@@ -127,38 +60,9 @@ def spectrum_rows(
     for key, place in keyed(cell):
         values, found = sigma[place], structured(extremes, place)
         errors = [found.get(name) for name in ERRORS]
-        if not np.isnan(values).any():
-            spectrum, method = summarize(values), "gesdd"
-            if MASKS[place[1]] == "bidirectional" and cell.is_low_rank:
-                spectrum, method = of_low_rank(spectrum), "qr, gesdd"
-            if found and spectrum.sigma_max and sharper(spectrum, found, cell.N):
-                spectrum, method = replace(spectrum, **ends(found)), "gesdd, lanczos"
-        elif found:
-            sums = not np.isnan(found["effective_rank"])
-            spectrum, method = from_extremes(found), "lanczos, inertia" if sums else "lanczos"
-        else:
-            spectrum, method = NOTHING, ""
+        low_rank = MASKS[place[1]] == "bidirectional" and cell.is_low_rank
+        spectrum, method = best(values, found, low_rank)
         yield (*key, *astuple(spectrum), method, *errors)
-
-
-def against_dense(N: int, sigma: np.ndarray, found: dict[str, float]) -> tuple:
-    """What a dense method says beside the structured one; differences are relative.
-
-    By Weyl's inequality a dense sigma_min errs by N eps times the condition number, relatively: the
-    allowance. From one on, the dense value says nothing.
-    """
-    if np.isnan(sigma).any() or sigma[0] == 0.0:
-        return None, ends(found)["log10_condition"], None, None, None
-    with np.errstate(divide="ignore"):
-        logs = np.log10(sigma[[0, -1]])
-    allowance = power(found["log10_condition"] + np.log10(N * np.finfo(float).eps))
-    told = allowance is not None and allowance < 1.0
-    other = np.array([found["log10_sigma_max"], found["log10_sigma_min"]])
-    with np.errstate(invalid="ignore", over="ignore"):
-        difference = np.abs(np.expm1(np.log(10.0) * (logs - other)))
-    smallest = (float(difference[1]), allowance) if told else (None, None)
-    structured_condition = ends(found)["log10_condition"]
-    return float(logs[0] - logs[1]), structured_condition, float(difference[0]), *smallest
 
 
 def method_rows(cell: Cell, sigma: np.ndarray, extremes: dict[str, np.ndarray]) -> Iterator[tuple]:
@@ -171,7 +75,7 @@ def method_rows(cell: Cell, sigma: np.ndarray, extremes: dict[str, np.ndarray]) 
         largest = power(found["log10_sigma_max"])
         nuclear = [found[f"nuclear_norm_slq{x}"] * (largest or np.nan) for x in ("", "_error")]
         effective = [found[f"effective_rank_slq{x}"] for x in ("", "_error")]
-        yield (*key, *against_dense(cell.N, sigma[place], found), *nuclear, *effective)
+        yield (*key, *against_dense(sigma[place], found), *nuclear, *effective)
 
 
 def rank_above(cell: Cell, place: tuple, sigma: np.ndarray, counts: np.ndarray, level: float):

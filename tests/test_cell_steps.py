@@ -435,13 +435,14 @@ def test_above_the_limits_fields_are_empty(tmp_path, name):
         assert row["below_rank_upper"] and row["above_rank_upper"]
 
 
-def test_rounded_matrices_have_a_limit_of_their_own():
-    F = np.ones((1, 4, 1))
+def test_rounded_matrices_have_limits_of_their_own():
+    F = np.ones((2, 4, 1))
     cell = Cell("s", 4, 1, "identity", F, F, None)
-    for limits, computed in (((4, 3), (1, 0, 0)), ((3, 4), (0, 1, 1)), ((4, 4), (1, 1, 1))):
-        sigma = compute_singular_values.spectra(cell, *limits)
+    for limits, computed in (((4, 3), (2, 0, 0)), ((3, 4), (0, 1, 1)), ((4, 4), (2, 1, 1))):
+        sigma = compute_singular_values.spectra(cell, *limits, 1)
         assert list(sigma) == ["float64", "float32", "bfloat16"]
-        assert tuple(np.isfinite(values).all() for values in sigma.values()) == computed
+        found = (np.isfinite(values).all(axis=(1, 2, 3)) for values in sigma.values())
+        assert tuple(map(list, found)) == tuple([i < n for i in range(2)] for n in computed)
 
 
 def test_a_source_without_values_has_no_bound(tmp_path):
@@ -457,7 +458,7 @@ def test_a_source_without_values_has_no_bound(tmp_path):
 def test_a_matrix_that_a_precision_cannot_hold_has_no_values_there():
     F = np.full((1, 3, 1), 1e30)
     cell = Cell("s", 3, 1, "identity", F, F, np.ones((1, 3, 1)))
-    sigma = compute_singular_values.spectra(cell, 3, 3)
+    sigma = compute_singular_values.spectra(cell, 3, 3, 1)
     unnormalized = {name: values[0, 1, 0] for name, values in sigma.items()}
     assert np.isfinite(unnormalized["float64"]).all()
     assert np.isnan(unnormalized["float32"]).all() and np.isnan(unnormalized["bfloat16"]).all()

@@ -1,6 +1,16 @@
-"""Causal matrices in closed form, beside which measured ones are read."""
+"""Causal matrices that know less, beside which measured ones are read: all ones, and shuffled."""
+
+from contextlib import suppress
 
 import numpy as np
+
+from .inertia import Counts, counts_above, effective_rank
+from .krylov import largest_singular_values
+from .semiseparable import Semiseparable
+from .spectrum import RESOLVED, singular_values, summarize
+
+Ranks = tuple[float | None, float | None]
+"""Stable and effective rank; None if not computed."""
 
 
 def all_ones_singular_values(N: int) -> np.ndarray:
@@ -38,3 +48,26 @@ def shuffled(
     Without a mask the singular values stay, since permutations are orthogonal.
     """
     return F[generator.permutation(len(F))], G[generator.permutation(len(G))]
+
+
+def dense_ranks(A: np.ndarray) -> Ranks:
+    """Those of A, shape (N, N), from all its singular values."""
+    spectrum = summarize(singular_values(A))
+    return spectrum.stable_rank, spectrum.effective_rank
+
+
+def structured_ranks(
+    A: Semiseparable, generator: np.random.Generator, levels: np.ndarray | None
+) -> Ranks:
+    """Those of A; the effective rank from counts above `levels`, shares of sigma_max, if given."""
+    start = generator.standard_normal(A.N)
+    leading = largest_singular_values(A.product, A.transposed_product, start)
+    if leading.values[0] == 0.0 or not leading.residuals[0] <= RESOLVED:
+        return None, None
+    stable = A.squared_frobenius_norm().over_power(2 * leading.exponent) / leading.values[0] ** 2
+    effective = None
+    if levels is not None:
+        with suppress(OverflowError):
+            numbers = counts_above(A, levels * leading.values[0], leading.exponent)
+            effective = effective_rank(Counts(levels, numbers, A.N)).value
+    return float(stable), effective

@@ -9,11 +9,10 @@ from .extremes import smallest_singular_value
 from .krylov import largest_singular_values
 from .precision import FORMATS
 from .semiseparable import Semiseparable
+from .spectrum import RESOLVED
 
 TOLERANCE = 1e-4
 """At which Lanczos stops: a condition number that close to 1 / eps is at it."""
-RESOLVED = 1e-3
-"""The largest relative error of a condition number that is compared with 1 / eps."""
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+RESOLVED = 1e-3
+"""The relative error of an end of a spectrum above which it is taken as unknown."""
+
 
 def singular_values(A: np.ndarray) -> np.ndarray:
     """The singular values of A, shape (N,), largest first (LAPACK's gesdd, values only)."""
