@@ -89,7 +89,10 @@ def _modular(rows: list[list[int]], p: int) -> flint.nmod_mat:
 
 def _row_space(rows: list[list[int]], p: int) -> list[list[int]]:
     reduced, rank = _modular(rows, p).rref()
-    return [[int(reduced[i, j]) for j in range(reduced.ncols())] for i in range(rank)]
+    D = reduced.ncols()
+    if rank == D:  # the identity, without reading it entry by entry
+        return np.eye(D, dtype=int).tolist()
+    return [[int(reduced[i, j]) for j in range(D)] for i in range(rank)]
 
 
 def _product_rank(F: np.ndarray, G: np.ndarray, p: int) -> tuple[int, float]:
