@@ -48,7 +48,7 @@ def horizons(condition: Callable[[int], float], longest: int) -> dict[str, Horiz
     that is NaN ends the search of a format that has not been found by then.
     """
     found: dict[str, Horizon] = {}
-    known: dict[int, float] = {}
+    known = {0: 0.0}
 
     def value(N: int) -> float:
         if N not in known:
