@@ -41,13 +41,14 @@ MM_PER_ROW, MM_BESIDE = 5.0, 24.0
 def compared(baselines: pd.DataFrame) -> pd.DataFrame:
     """The causal matrices to show: of one N, and of one d for each source.
 
-    N is that with most sources, then most feature maps; d is that with most feature maps.
+    N is that with most sources, then most feature maps, above 1 where there is one; d is that with
+    most feature maps.
     """
     causal = baselines[baselines["mask"] == "causal"]
     if causal.empty:
         return causal
     counts = causal.groupby("N")[["source", "feature_map"]].nunique()
-    N = max(counts.index, key=lambda N: (*counts.loc[N], N))
+    N = max(counts.index, key=lambda N: (N > 1, *counts.loc[N], N))
     sources = causal[causal.N == N].groupby("source")
     return pd.concat(widest(rows, ["source", "d"], "feature_map") for _, rows in sources)
 

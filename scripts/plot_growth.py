@@ -120,7 +120,8 @@ def draw(
     titles = [f"source {row.source}, d = {row.d}" for row in chosen.head(1).itertuples()]
     left.set_title("".join(titles))
     right.set_title("".join(f"source {source}" for source in drawn.source.unique()))
-    others = [Line2D([], [], label="slope: the exponent", color=BLACK)]
+    lines = slopes["pivot"].notna().any()
+    others = [Line2D([], [], label="slope: the exponent", color=BLACK)] if lines else []
     if len(heads):
         label = f"heads of {', '.join(sorted(set(heads.source)))}"
         others.append(Line2D([], [], label=label, color=BLACK, marker=".", **HEADS))
