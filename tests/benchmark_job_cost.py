@@ -35,7 +35,7 @@ STEPS = {
     "measure_rank": "--max-N-dense 8 --input factors.npz --singular-values s.npz --output rank.csv",
     "measure_spectrum": "--input factors.npz --singular-values s.npz --spectrum spectrum.csv"
     " --numerical-rank numerical_rank.csv --decay decay.csv",
-    "check_bound": "--max-N 8 --noise 0.1 --ranks 1 --input factors.npz --output bound.csv",
+    "check_bound": "--max-N 8 --noise 0.1 --truncation 1 --input factors.npz --output bound.csv",
     "two_token": "--output two_token.csv",
     "plot_two_token, without drawing": "-c import+plot_two_token",
     "judge_claims": "--claims claims.yaml --tables two_token.csv --output l.csv --markdown l.md",

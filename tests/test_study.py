@@ -54,7 +54,7 @@ def test_order_of_lists_and_repeated_cells_change_nothing(tmp_path):
 def test_every_default_of_the_schema_is_filled_in(tmp_path):
     loaded, _ = read(tmp_path, GOOD)
     assert loaded["results"] == "results"
-    for block in ("limits", "perturbations", "growth", "figures", "benchmark"):
+    for block in ("limits", "approximations", "growth", "figures", "benchmark"):
         properties = study.read_schema("study")["properties"][block]["properties"]
         defaults = {k: v["default"] for k, v in properties.items() if "default" in v}
         assert loaded[block] == defaults

@@ -47,7 +47,7 @@ def matrices_alive(step: str, N: int, limits: Mapping[str, int]) -> float:
     if step in ("compute_singular_values", "measure_baselines"):
         return 6 if N <= limits["singular_values_N"] else 0
     if step == "check_bound":
-        return 14 if N <= limits["bound_N"] else 0
+        return 16 if N <= limits["bound_N"] else 0
     if step == "measure_rank":
         if N <= limits["dense_rank_N"]:
             return 16

@@ -165,6 +165,19 @@ def options(**values):
     return " ".join(words)
 
 
+def ladder_options():
+    """The strengths of every approximation, in an order that the study's lists do not change."""
+    decimal = ("decay", "noise", "adversary")
+    ladders = STUDY["approximations"]
+    return options(
+        **{
+            name: sorted(map(float, ladder) if name in decimal else ladder)
+            for name, ladder in ladders.items()
+            if ladder
+        }
+    )
+
+
 def memory_of(step):
     """A rule's `resources: mem_mb=`, from the cell in its wildcards."""
 
