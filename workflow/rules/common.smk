@@ -299,7 +299,14 @@ def left_the_grid():
 
 
 COMBINATIONS = sorted({(c.source, c.d, c.feature_map) for c in GRID if c.feature_map != "softmax"})
-CONTROLS = ("two_token", "running_sum", "all_ones", "rank_one_softmax", "product_rank")
+CONTROLS = (
+    "two_token",
+    "running_sum",
+    "all_ones",
+    "rank_one_softmax",
+    "product_rank",
+    "matrix_against_output",
+)
 GATHERED = (
     "rank",
     "block_rank",
