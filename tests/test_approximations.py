@@ -50,10 +50,10 @@ def test_where_there_is_no_form_the_reason_says_so(name):
                     head(feature_map, mask, normalization), STRENGTHS[name]
                 )
                 kernel = {"linformer", "performer", "performer_orthogonal", "taylor"}
-                if name in kernel and feature_map != "softmax":
-                    assert reason == SOFTMAX_ONLY
-                elif name in ("linformer", "projection") and mask == "causal":
+                if name in ("linformer", "projection") and mask == "causal":
                     assert reason == NO_CAUSAL_FORM
+                elif name in kernel and feature_map != "softmax":
+                    assert reason == SOFTMAX_ONLY
                 elif name == "linformer" and normalization == "none":
                     assert reason == ROWS_ONLY
                 else:

@@ -26,6 +26,7 @@ SCRIPTS = (
     *("measure_spectrum", "check_bound", "gather_table", "compare_verdicts", "summarize_members"),
     *("average_heads", "judge_claims", "typeset_table", "list_left_cells"),
     *("benchmark", "benchmark_matrix", "benchmark_run"),
+    *("approximation_cost", "approximation_cost_run"),
     *("estimate_growth", "gather_combinations", "compare_growth"),
 )
 CONTROLS = (

@@ -66,7 +66,7 @@ def _bidirectional_only(head: Head, _: Strength) -> str:
 
 
 def _linformer_lacks(head: Head, k: Strength) -> str:
-    lacks = _softmax_only(head, k) or _bidirectional_only(head, k)
+    lacks = _bidirectional_only(head, k) or _softmax_only(head, k)
     return lacks or ("" if head.normalization == "row" else ROWS_ONLY)
 
 
