@@ -360,6 +360,7 @@ def test_a_changed_library_module_reruns_the_steps_that_import_it(finished, modu
     jobs = finished.planned("model.yaml")
     path.write_text(before, encoding="utf-8")
     controls = {"two_token", "running_sum", "all_ones", "rank_one_softmax", "product_rank"}
+    controls |= {"matrix_against_output"}
     rules = {"tabulate_control" if user in controls else user for user in users}
     expected = closure(rules & (finished_rules(finished) | {"tabulate_control"}))
     assert upstream_of_tables(jobs) == {r for r in expected if not BEHIND_THE_TABLES.match(r)}

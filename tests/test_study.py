@@ -117,6 +117,26 @@ BAD = {
     "infinite scale": ("members: 2", "members: 2, scale: .inf", ["gaussian.scale", "finite"]),
     "newline in a path": ("sources:", 'results: "out\\n"\nsources:', ["results", "is not allowed"]),
     "source called null": ("gaussian:", '"null":', ["null", "missing value"]),
+    "an order of three": (
+        "sources:",
+        "approximations: {taylor: [3]}\nsources:",
+        ["approximations.taylor[0]: 3 is not known", "allowed: 2"],
+    ),
+    "a format that is none": (
+        "sources:",
+        "approximations: {rounding: [float8]}\nsources:",
+        ["approximations.rounding[0]", "did you mean 'float", "bfloat16"],
+    ),
+    "an approximation that is none": (
+        "sources:",
+        "approximations: {linfomer: [8]}\nsources:",
+        ["approximations.linfomer: unknown key, did you mean 'linformer'?", "nystrom"],
+    ),
+    "a growing decay": (
+        "sources:",
+        "approximations: {decay: [1.5]}\nsources:",
+        ["approximations.decay[0]: 1.5", "maximum of 1"],
+    ),
     "list as a key": ("sources:", "[1, 2]: 3\nsources:", ["cannot be a key"]),
     "number as a key": ("sources:", "7: 3\nsources:", ["the key 7 is no word"]),
     "no kind": ("{kind: gaussian, members: 2}", "{members: 2}", ["'kind' is missing"]),

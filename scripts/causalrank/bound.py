@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .norms import frobenius_norm, row_norms, scaled_down, spectral_norm
 from .precision import PRECISIONS
-from .spectral_norm import spectral_norm
 
 
 @dataclass(frozen=True)
@@ -58,14 +58,14 @@ class RowErrors:
 
 def original(A: np.ndarray, v: np.ndarray) -> Original:
     """A, shape (N, N), and v, shape (N, d_v), with their norms."""
-    scaled, exponent = _scaled(v)
+    scaled, exponent = scaled_down(v)
     gram = np.linalg.eigvalsh(scaled.T @ scaled)
     return Original(
         A,
         v,
         frobenius_norm(A),
         frobenius_norm(A @ v),
-        float(_row_norms(v).max()),
+        float(row_norms(v).max()),
         float(np.ldexp(np.sqrt(max(gram[-1], 0.0)), exponent)),
     )
 
@@ -112,14 +112,14 @@ def row_errors(exact: Original, A_hat: np.ndarray, start: np.ndarray) -> RowErro
     """Both sides of the bounds for A_hat, shape (N, N). Lanczos begins with `start`, shape (N,)."""
     E = A_hat - exact.A
     products = E @ exact.v
-    output = _row_norms(products)
+    output = row_norms(products)
     size = np.abs(E)
     l1 = size.sum(axis=1)
     largest = float(size.max())
     bound = l1 * exact.value_norm_max
     tightness = np.divide(output, bound, out=np.full(len(bound), np.nan), where=bound > 0)
 
-    scaled, exponent = _scaled(E)
+    scaled, exponent = scaled_down(E)
     norms = np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
     frobenius = float(np.ldexp(np.linalg.norm(norms), exponent))
     spectral = max(spectral_norm(scaled, start), float(norms.max()))
@@ -147,26 +147,5 @@ def row_errors(exact: Original, A_hat: np.ndarray, start: np.ndarray) -> RowErro
     )
 
 
-def frobenius_norm(X: np.ndarray) -> float:
-    """The Frobenius norm, with no square that leaves double precision."""
-    scaled, exponent = _scaled(X)
-    return float(np.ldexp(np.linalg.norm(scaled), exponent))
-
-
 def _ratio(x: float, y: float) -> float:
     return x / y if y > 0.0 else float("nan")
-
-
-def _scaled(X: np.ndarray) -> tuple[np.ndarray, int]:
-    """X over 2^exponent, a power that rounds nothing and leaves entries of at most one."""
-    exponent = int(np.frexp(max(X.max(), -X.min()))[1])
-    half = exponent // 2  # in two steps: 2^-exponent may be no double
-    if abs(exponent) < 1000:
-        return X * 2.0**-exponent, exponent
-    return X * 2.0**-half * 2.0 ** (half - exponent), exponent
-
-
-def _row_norms(X: np.ndarray) -> np.ndarray:
-    """Scaled by powers of two, which round nothing, so that no square leaves double precision."""
-    exponent = np.frexp(np.abs(X).max(axis=1))[1]
-    return np.ldexp(np.sqrt((np.ldexp(X, -exponent[:, None]) ** 2).sum(axis=1)), exponent)

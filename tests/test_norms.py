@@ -1,9 +1,9 @@
-"""The Lanczos estimate: never above the norm, and as near to it as promised."""
+"""Norms at the ends of the range; the estimated one never above, and as near as promised."""
 
 import numpy as np
 import pytest
 
-from causalrank.spectral_norm import STEPS, spectral_norm
+from causalrank.norms import STEPS, frobenius_norm, row_norms, scaled_down, spectral_norm
 
 EPS = np.finfo(float).eps
 
@@ -40,3 +40,18 @@ def test_more_steps_see_more():
     start = np.random.default_rng(0).standard_normal(50)
     found = [spectral_norm(E, start, steps) for steps in (1, 4, 16)]
     assert found[0] < found[1] < found[2] <= 2 * (1 + 50 * EPS)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1.0, 1e300])
+def test_frobenius_norm_at_the_ends_of_the_range(scale):
+    X = scale * np.array([[3.0, 0.0], [0.0, -4.0]])
+    np.testing.assert_allclose(frobenius_norm(X), 5 * scale, rtol=4 * EPS)
+    np.testing.assert_allclose(row_norms(X), [3 * scale, 4 * scale], rtol=4 * EPS)
+
+
+@pytest.mark.parametrize("largest", [5e-324, 1e-308, 0.75, 1.0, 1.7e308])
+def test_scaling_down_rounds_nothing(largest):
+    X = np.array([[largest, 0.0], [-largest / 2, 0.0]])
+    scaled, exponent = scaled_down(X)
+    assert 0.5 <= np.abs(scaled).max() < 1
+    np.testing.assert_array_equal(np.ldexp(scaled, exponent), X)

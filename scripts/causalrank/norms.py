@@ -1,4 +1,4 @@
-"""The spectral norm of a matrix, estimated from below by a few Lanczos steps."""
+"""Norms of matrices, with no square that leaves double precision, and one that is estimated."""
 
 import numpy as np
 
@@ -30,3 +30,24 @@ def spectral_norm(E: np.ndarray, start: np.ndarray, steps: int = STEPS) -> float
         betas.append(beta)
     B = np.diag(alphas) + np.diag(betas, 1)
     return float(np.linalg.svd(B, compute_uv=False)[0])
+
+
+def frobenius_norm(X: np.ndarray) -> float:
+    """The Frobenius norm of a matrix."""
+    scaled, exponent = scaled_down(X)
+    return float(np.ldexp(np.linalg.norm(scaled), exponent))
+
+
+def scaled_down(X: np.ndarray) -> tuple[np.ndarray, int]:
+    """X over 2^exponent, and the exponent: a power, so that nothing is rounded; below one."""
+    exponent = int(np.frexp(max(X.max(), -X.min()))[1])
+    half = exponent // 2  # in two steps: 2^-exponent may be no double
+    if abs(exponent) < 1000:
+        return X * 2.0**-exponent, exponent
+    return X * 2.0**-half * 2.0 ** (half - exponent), exponent
+
+
+def row_norms(X: np.ndarray) -> np.ndarray:
+    """Euclidean norms of the rows of X, shape (N,), each scaled by a power of two of its own."""
+    exponent = np.frexp(np.abs(X).max(axis=1))[1]
+    return np.ldexp(np.sqrt((np.ldexp(X, -exponent[:, None]) ** 2).sum(axis=1)), exponent)
