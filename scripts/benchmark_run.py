@@ -11,9 +11,7 @@ dies, even if the one that started it is gone.
 import argparse
 import importlib
 import json
-import resource
 import signal
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +22,7 @@ import numpy as np
 
 from causalrank.extremes import extremes
 from causalrank.semiseparable import CHUNK, semiseparable
+from resident_memory import resident_mb
 from whole_files import load_arrays
 
 Result = dict[str, float]
@@ -154,12 +153,6 @@ METHODS = {
 }
 REFERENCE = Method(engine, (41, 1))
 """The engine again, with other chunks and another start vector."""
-
-
-def resident_mb() -> float:
-    """The largest resident set so far; the system counts it in KiB, macOS in bytes."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (2**20 if sys.platform == "darwin" else 2**10)
 
 
 def run(method: Method, path: str, seconds: float) -> dict[str, float | str]:

@@ -1,86 +1,126 @@
-"""Check the output-error bound on declared perturbations of a cell's mixing matrices."""
+"""Check the bounds on the output error for approximations of a cell's mixing matrices."""
 
 import argparse
 from collections.abc import Iterator
 
 import numpy as np
 
-from causalrank.bound import noisy, row_errors, truncations
+from causalrank.approximations import APPROXIMATIONS, Approximation, Strength
+from causalrank.bound import Original, RowErrors, original, row_errors
 from causalrank.ensembles import seed_of
-from causalrank.mixing import matrix
-from causalrank.precision import rounded
+from causalrank.head import Head
 from cell_files import MATRIX_KEYS, Cell, load_cell, progress
 from whole_files import write_csv
 
-HEADER = (
-    *MATRIX_KEYS,
-    "approximation",
-    "strength",
-    "row_l1_error_max",
-    "value_norm_max",
-    "bound_max",
-    "output_error_max",
-    "tightness_max",
-    "tightness_median",
-    "violations",
+MEASURED = (
+    *("row_l1_error_max", "value_norm_max", "bound_max", "output_error_max"),
+    *("tightness_max", "tightness_median", "violations"),
+    *("output_error_median", "output_error_q95"),
+    *("entrywise_bound", "spectral_bound", "entrywise_violations", "spectral_violations"),
+    *("output_over_value", "entrywise_over_value", "spectral_over_value"),
+    *("frobenius_error", "spectral_error"),
+    *("relative_frobenius_error", "relative_output_error"),
 )
+HEADER = (*MATRIX_KEYS, "approximation", "strength", *MEASURED, "exists", "reason")
+BEYOND = "beyond the study's bound_N"
+NO_VALUES = "the source has no values"
+NOT_FINITE = "an entry is beyond the largest number of the format"
+
+Ladders = dict[str, list[Strength]]
 
 
-def approximations(
-    A: np.ndarray, noise: list[float], ranks: list[int], key: tuple
-) -> Iterator[tuple[str, object, np.ndarray]]:
-    """Every perturbation of A: its name, its strength, and the perturbed matrix."""
-    for strength in noise:
-        seed = seed_of("noise", *key, repr(strength))
-        generator = np.random.Generator(np.random.PCG64(seed))
-        yield "noise", strength, noisy(A, strength, generator)
-    for precision in ("float32", "bfloat16"):
-        yield "rounding", precision, rounded(A, precision)
-    for rank, A_hat in zip(ranks, truncations(A, ranks) if ranks else [], strict=True):
-        yield "truncation", rank, A_hat
+def generator_of(*identity: str | int) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(seed_of(*identity)))
 
 
-def rows(cell: Cell, max_N: int, noise: list[float], ranks: list[int]) -> Iterator[tuple]:
-    """One row per matrix and perturbation; empty where N is too large or the source has no v."""
-    blank = ("", "", *[None] * 7)
+def measured(exact: Original, errors: RowErrors) -> tuple:
+    """The columns MEASURED of one approximation."""
+    told = errors.tightness[~np.isnan(errors.tightness)]
+    norm = exact.value_norm_max
+    middle, high = np.quantile(errors.output_error, [0.5, 0.95])
+    bounds = errors.entrywise_bound, errors.spectral_bound
+    largest = float(errors.output_error.max())
+    return (
+        float(errors.row_l1_error.max()),
+        norm,
+        float(errors.bound.max()),
+        largest,
+        float(told.max()) if len(told) else None,
+        float(np.median(told)) if len(told) else None,
+        errors.violations,
+        float(middle),
+        float(high),
+        *bounds,
+        errors.entrywise_violations,
+        errors.spectral_violations,
+        *(x / norm if norm else None for x in (largest, *bounds)),
+        errors.frobenius_error,
+        errors.spectral_error,
+        errors.relative_frobenius_error,
+        errors.relative_output_error,
+    )
+
+
+def matrix_rows(head: Head, v: np.ndarray, key: tuple, ladders: Ladders) -> Iterator[tuple]:
+    """One row for each approximation of one matrix, and for each that does not exist."""
+    exact = original(head.A, v)
+    start = generator_of("start", *key).standard_normal(len(v))
+    for name, ladder in ladders.items():
+        for strength in ladder:
+            generator = generator_of(name, *key, str(strength))
+            found, reason = approximate(APPROXIMATIONS[name], head, strength, generator)
+            fields = (None,) * len(MEASURED)
+            if found is not None:
+                against = exact
+                if APPROXIMATIONS[name].values:
+                    against = original(head.A, APPROXIMATIONS[name].values(found - head.A, v))
+                fields = measured(against, row_errors(against, found, start))
+            yield (*key, name, strength, *fields, int(found is not None), reason)
+
+
+def approximate(
+    approximation: Approximation, head: Head, strength: Strength, generator: np.random.Generator
+) -> tuple[np.ndarray | None, str]:
+    """The approximated matrix, or None and why there is none."""
+    if reason := approximation.lacks(head, strength):
+        return None, reason
+    try:
+        A_hat = approximation.function(head, strength, generator)
+    except (OverflowError, ZeroDivisionError) as error:
+        return None, str(error)
+    return (A_hat, "") if np.isfinite(A_hat).all() else (None, NOT_FINITE)
+
+
+def rows(cell: Cell, max_N: int, ladders: Ladders) -> Iterator[tuple]:
+    """The rows of every matrix; a single one, empty, where N is too large or there is no v."""
+    largest_rank = max(ladders.get("truncation") or [0])
     for member, mask, normalization in cell.matrices():
         key = (*cell.key, member, mask, normalization)
         if cell.N > max_N or cell.v is None:
-            yield (*key, *blank)
+            reason = NO_VALUES if cell.v is None and cell.N <= max_N else BEYOND
+            yield (*key, "", "", *(None,) * (len(MEASURED) + 1), reason)
             continue
         if (mask, normalization) == ("bidirectional", "none"):
             progress(cell, member)
-        A = matrix(cell.F[member], cell.G[member], cell.feature_map, mask, normalization)
-        for approximation, strength, A_hat in approximations(A, noise, ranks, key):
-            if not np.isfinite(A_hat).all():
-                yield (*key, approximation, strength, *blank[2:])
-                continue
-            errors = row_errors(A, A_hat, cell.v[member])
-            told = errors.tightness[~np.isnan(errors.tightness)]
-            yield (
-                *key,
-                approximation,
-                strength,
-                float(errors.row_l1_error.max()),
-                errors.value_norm_max,
-                float(errors.bound.max()),
-                float(errors.output_error.max()),
-                float(told.max()) if len(told) else None,
-                float(np.median(told)) if len(told) else None,
-                errors.violations,
-            )
+        F, G = cell.F[member], cell.G[member]
+        head = Head(F, G, cell.feature_map, mask, normalization, largest_rank)
+        yield from matrix_rows(head, cell.v[member], key, ladders)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--max-N", type=int, required=True, help="largest N to check")
-    parser.add_argument("--noise", type=float, nargs="*", default=[], help="relative strengths")
-    parser.add_argument("--ranks", type=int, nargs="*", default=[], help="ranks to truncate to")
+    for name, approximation in APPROXIMATIONS.items():
+        option = f"--{name.replace('_', '-')}"
+        parser.add_argument(
+            option, type=approximation.kind, nargs="*", default=[], help=approximation.strength
+        )
     parser.add_argument("--input", nargs="+", required=True, help="factors.npz of each cell")
     parser.add_argument("--output", nargs="+", required=True, help="a bound.csv for each cell")
     args = parser.parse_args()
+    ladders = {name: getattr(args, name) for name in APPROXIMATIONS}
     for factors, target in zip(args.input, args.output, strict=True):
-        write_csv(target, HEADER, rows(load_cell(factors), args.max_N, args.noise, args.ranks))
+        write_csv(target, HEADER, rows(load_cell(factors), args.max_N, ladders))
 
 
 if __name__ == "__main__":

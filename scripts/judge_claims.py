@@ -111,7 +111,8 @@ def main() -> None:
     parser.add_argument("--markdown", required=True, help="the ledger to read")
     args = parser.parse_args()
     claims = yaml.safe_load(Path(args.claims).read_text(encoding="utf-8"))
-    tables = {Path(path).stem: pd.read_csv(path) for path in args.tables}
+    # A strength is a number or a word, which pandas would decide part by part of a long table.
+    tables = {Path(path).stem: pd.read_csv(path, dtype={"strength": str}) for path in args.tables}
     try:
         table = pd.DataFrame(ledger(claims, tables), columns=COLUMNS)
     except KeyError as error:

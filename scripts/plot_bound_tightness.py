@@ -1,4 +1,4 @@
-"""Plot how much of the output-error bound is reached, by perturbation and mask."""
+"""Plot the output error of every approximation beside its three bounds, by mask."""
 
 import argparse
 
@@ -12,73 +12,79 @@ from matplotlib.lines import Line2D
 from figure_style import (
     BLACK,
     BLUE,
+    GREEN,
+    GREY,
     MASK_TITLES,
     MASKS,
     VERMILION,
     add_options,
     legend,
+    log10_axis,
     save,
     say,
     sheet,
 )
 
-COLUMNS = ["mask", "approximation", "strength", "tightness_max", "tightness_median"]
-ROWS = {
-    "tightness_max": {"color": VERMILION, "marker": "o", "label": "a matrix's tightest row"},
-    "tightness_median": {"color": BLUE, "marker": "s", "label": "a matrix's median row"},
+QUANTITIES = {
+    "output_over_value": {"color": BLACK, "marker": "o", "label": "error of the worst row"},
+    "row_l1_error_max": {"color": VERMILION, "marker": "|", "label": "row bound"},
+    "spectral_over_value": {"color": BLUE, "marker": "s", "label": "spectral bound"},
+    "entrywise_over_value": {"color": GREEN, "marker": "^", "label": "entrywise bound"},
 }
+SMALLEST = 1e-9
+"""Errors below it are rounding of float64: an exact approximation."""
+KEYS = ["mask", "normalization", "approximation", "strength", "exists", "reason"]
 
 
-def by_strength(table: pd.DataFrame) -> list[tuple[str, str]]:
-    """The (approximation, strength) of the table; numbers in order, then precisions."""
-
-    def order(key: tuple[str, str]) -> tuple[str, float, str]:
-        try:
-            return key[0], float(key[1]), ""
-        except ValueError:
-            return key[0], float("inf"), key[1]
-
-    return sorted(set(zip(table.approximation, table.strength, strict=True)), key=order)
+def ladder(table: pd.DataFrame) -> list[tuple[str, str]]:
+    """The (approximation, strength) of the table, in its order."""
+    return list(dict.fromkeys(zip(table.approximation, table.strength, strict=True)))
 
 
-def draw_panel(axes: Axes, table: pd.DataFrame, perturbations: list[tuple[str, str]]) -> None:
-    """For each perturbation the spread over matrices: all of them, the middle half, the median.
+def draw_row(axes: Axes, y: int, rows: pd.DataFrame) -> None:
+    """The medians over matrices, and between which values the error lies.
 
     Quantiles are taken among the values of the table, so each drawn number is one of its fields.
     """
-    for place, (approximation, strength) in enumerate(perturbations):
-        rows = table[(table.approximation == approximation) & (table.strength == strength)]
-        for (column, style), offset in zip(ROWS.items(), (-0.17, 0.17), strict=True):
-            known = rows[column].dropna()
-            if known.empty:
-                continue
-            y, color = place + offset, style["color"]
-            least, low, middle, high, most = known.quantile(
-                [0, 0.25, 0.5, 0.75, 1], interpolation="nearest"
-            )
-            axes.hlines(y, least, most, color=color, linewidth=0.8)
-            axes.hlines(y, low, high, color=color, linewidth=3)
-            axes.plot(middle, y, color=color, marker=style["marker"], markerfacecolor="white")
+    for column, style in QUANTITIES.items():
+        known = rows[column][rows[column] > 0]
+        if known.empty:
+            continue
+        low, middle, high = known.quantile([0, 0.5, 1], interpolation="nearest")
+        if column == "output_over_value":
+            axes.hlines(y, low, high, color=style["color"], linewidth=0.8)
+        size = 9 if style["marker"] == "|" else 4
+        axes.plot(middle, y, **style, markerfacecolor="white", markersize=size, linestyle="none")
 
 
 def draw(bound: pd.DataFrame, font_size: float) -> Figure:
-    table = bound.dropna(subset=["approximation", "tightness_max"])
-    perturbations = by_strength(table)
-    height = 30 + 9 * max(len(perturbations), 3)
+    table = bound[bound.exists.notna() & (bound.normalization == "row")]
+    approximations = ladder(table)
+    height = 35 + 5 * max(len(approximations), 6)
     figure, (panels,) = sheet(font_size, height, 1, 2, sharex=True, sharey=True)
     for axes, mask in zip(panels, MASKS, strict=True):
-        axes.set(title=MASK_TITLES[mask], xlabel="error / bound (dimensionless)")
+        axes.set(title=MASK_TITLES[mask], xlabel="error or bound / max ‖v‖ (dimensionless)")
         panel = table[table["mask"] == mask]
         if panel.empty:
-            say(axes, f"no {mask} matrix was perturbed in this study")
+            say(axes, f"no {mask} matrix was approximated in this study")
             continue
-        axes.axvline(1, color=BLACK, linewidth=1.2)
-        draw_panel(axes, panel, perturbations)
-        axes.set_yticks(range(len(perturbations)), [" ".join(key) for key in perturbations])
-        axes.set_xlim(0, 1.05)
-        axes.set_ylim(len(perturbations) - 0.5, -0.5)
-    handles = [Line2D([], [], markerfacecolor="white", **style) for style in ROWS.values()]
-    handles.append(Line2D([], [], color=BLACK, linewidth=1.2, label="the bound"))
+        log10_axis(axes.xaxis)
+        for y, (name, strength) in enumerate(approximations):
+            rows = panel[(panel.approximation == name) & (panel.strength == strength)]
+            if not rows.exists.any():
+                why = rows.reason.iloc[0].split(":")[0]
+                place = {"transform": axes.get_yaxis_transform(), "ha": "right", "va": "center"}
+                look = {"color": GREY, "style": "italic", "fontsize": "small"}
+                axes.text(0.99, y, why, **place, **look)
+            draw_row(axes, y, rows)
+        names = [f"{name.replace('_', ' ')} {strength}" for name, strength in approximations]
+        axes.set_yticks(range(len(names)), names)
+        axes.set_ylim(len(names) - 0.5, -0.5)
+        axes.set_xlim(left=SMALLEST)
+    handles = [
+        Line2D([], [], linestyle="none", markerfacecolor="white", **style)
+        for style in QUANTITIES.values()
+    ]
     legend(figure, (), handles)
     return figure
 
@@ -88,7 +94,7 @@ def main() -> None:
     parser.add_argument("--bound", required=True, help="bound.csv")
     add_options(parser)
     args = parser.parse_args()
-    bound = pd.read_csv(args.bound, usecols=COLUMNS, dtype={"strength": str})
+    bound = pd.read_csv(args.bound, usecols=[*KEYS, *QUANTITIES], dtype={"strength": str})
     save(draw(bound, args.font_size), args.output, args.dpi)
 
 

@@ -210,6 +210,7 @@ def test_only_its_own_target_runs_the_benchmark(repository: Repository):
         "benchmark: {sizes: [64, 128], seconds: 20}\n",
     )
     own = {"draw_benchmark_matrix", "measure_performance", "plot_performance"}
+    own |= {"measure_approximation_cost", "plot_approximation_cost"}
     assert not own & set(repository.planned(study))
     planned = repository.snakemake("-n", "benchmark", "--configfile", study).stdout
     assert all(f"rule {rule}:" in planned for rule in own)

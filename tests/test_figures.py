@@ -17,10 +17,12 @@ from matplotlib.text import Text
 from PIL import Image
 
 import figure_style
+from causalrank.approximations import APPROXIMATIONS
 from copy_to_gallery import shrunk
 from figure_style import FEATURE_MAPS, MASKS, grid_axis, maps_of, power_of_ten, sheet, widest
 from plot_against_N import lines_of
 from plot_claims import EXPECTATIONS, Ruler
+from plot_matrix_against_output import FAMILIES, FLOOR
 from plot_performance import METHODS
 from typeset_page import page
 
@@ -64,11 +66,27 @@ def heads() -> pd.DataFrame:
 
 
 def bound() -> pd.DataFrame:
-    perturbations = [("noise", "1e-06"), ("noise", "0.1"), ("rounding", "float32")]
-    perturbations += [("truncation", "8"), ("truncation", "64")]
-    kinds = pd.DataFrame(perturbations, columns=["approximation", "strength"])
+    """Linformer has no causal form; values are spread over matrices."""
+    strengths = [("truncation", "8"), ("linformer", "64"), ("rounding", "float32")]
+    kinds = pd.DataFrame([*strengths, ("noise", "0.1")], columns=["approximation", "strength"])
     table = grid().merge(kinds, how="cross")
-    return table.assign(tightness_max=0.9, tightness_median=0.001 * table.index)
+    lacks = (table.approximation == "linformer") & (table["mask"] == "causal")
+    error = (0.001 * (1 + table.index)).where(~lacks)
+    bounds = {"output_over_value": error, "row_l1_error_max": 2 * error}
+    bounds |= {"spectral_over_value": 3 * error, "entrywise_over_value": 40 * error}
+    relative = {"relative_frobenius_error": error, "relative_output_error": 1.1 * error}
+    reason = pd.Series("no causal form: why", table.index).where(lacks)
+    return table.assign(exists=(~lacks).astype(int), reason=reason, **bounds, **relative)
+
+
+def matrix_against_output() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "control": ["values_scaled_up", "values_scaled_up", "error_in_the_null_space"],
+            "relative_frobenius_error": [1e-6, 1e-6, 10.0],
+            "relative_output_error": [1.0, 100.0, 0.0],
+        }
+    )
 
 
 def two_token() -> pd.DataFrame:
@@ -186,6 +204,16 @@ def performance() -> pd.DataFrame:
     return table.assign(seconds=seconds.mask(lost), mb_peak=(50 + seconds).mask(lost))
 
 
+def approximation_cost() -> pd.DataFrame:
+    """Linformer has no causal form, and top-k ends early."""
+    axes = itertools.product(["exact", "linformer", "top_k"], MASKS, [256, 1024])
+    table = pd.DataFrame(axes, columns=["approximation", "mask", "N"])
+    lost = (table.approximation == "linformer") & (table["mask"] == "causal")
+    lost |= (table.approximation == "top_k") & (table.N == 1024)
+    numbers = {"seconds": 1e-3 * table.N, "mb_peak": 30.0 + table.N}
+    return table.assign(**{name: values.mask(lost) for name, values in numbers.items()})
+
+
 FIGURES: dict[str, dict[str, Callable[[], pd.DataFrame]]] = {
     "rank_against_d": {"summary": summary},
     "singular_value_decay": {"singular-values": singular_values},
@@ -193,6 +221,7 @@ FIGURES: dict[str, dict[str, Callable[[], pd.DataFrame]]] = {
     "depth_by_head": {"heads": heads},
     "two_token": {"two-token": two_token},
     "bound_tightness": {"bound": bound},
+    "matrix_against_output": {"bound": bound, "controls": matrix_against_output},
     "running_sum": {"running-sum": running_sum},
     "rank_one_softmax": {"rank-one-softmax": rank_one_softmax},
     "spectral_density": {"spectral-density": spectral_density},
@@ -201,6 +230,7 @@ FIGURES: dict[str, dict[str, Callable[[], pd.DataFrame]]] = {
     "growth": {"growth": growth, "sizes": growth_sizes, "slopes": growth_slopes},
     "claims": {"claims": claims},
     "performance": {"performance": performance},
+    "approximation_cost": {"cost": approximation_cost},
 }
 every_figure = pytest.mark.parametrize("name", FIGURES)
 
@@ -261,16 +291,21 @@ def test_an_empty_table_gives_a_sheet_that_says_so(name: str) -> None:
 @every_figure
 def test_tables_without_a_single_value_are_drawn(name: str) -> None:
     values = {"mean", "min", "max", "sigma_relative", "cumulative_at_quarter", "measured"}
-    values |= {"tightness_max", "tightness_median", "condition_number", "numerical_rank"}
+    values |= {"output_over_value", "row_l1_error_max", "condition_number", "numerical_rank"}
+    values |= {"relative_frobenius_error", "relative_output_error"}
+    values |= {"seconds", "mb_peak"}
     values |= {"exponent", "exponent_low", "exponent_high", "pivot"}
     values |= {"horizon", "stable_rank", "effective_rank", "count_slq", "count_slq_error"}
     values |= {"causal_to_bidirectional", "running_sum_to_masked", "determinant"}
     draw(name, lambda table: table.assign(**dict.fromkeys(values & set(table), NAN)))
 
 
-@pytest.mark.parametrize("name", ["rank_against_d", "singular_value_decay", "bound_tightness"])
+@pytest.mark.parametrize(
+    "name",
+    [*("rank_against_d", "singular_value_decay"), *("bound_tightness", "matrix_against_output")],
+)
 def test_a_mask_that_is_not_there_leaves_its_panel_with_a_word(name: str) -> None:
-    figure = draw(name, lambda table: table[table["mask"] == "causal"])
+    figure = draw(name, lambda t: t[t["mask"] == "causal"] if "mask" in t else t)
     said = [text.get_text() for text in figure.axes[0].texts]
     assert any("bidirectional" in text for text in said)
     assert figure.axes[1].lines
@@ -405,11 +440,32 @@ def test_every_number_of_the_heatmap_is_a_field_of_the_table() -> None:
     assert shown == fields
 
 
-def test_quantiles_of_tightness_are_fields_of_the_table() -> None:
+def test_medians_of_errors_and_bounds_are_fields_of_the_table() -> None:
     table = bound()
     markers = [line for line in draw("bound_tightness").axes[0].lines if len(line.get_xdata()) == 1]
-    fields = {*table.tightness_max, *table.tightness_median}
+    columns = ["output_over_value", "row_l1_error_max"]
+    columns += ["spectral_over_value", "entrywise_over_value"]
+    fields = set(table[columns].to_numpy().ravel().tolist())
     assert markers and {float(line.get_xdata()[0]) for line in markers} <= fields
+
+
+def test_what_has_no_form_is_named_in_its_panel() -> None:
+    without, causal = draw("bound_tightness").axes
+    assert [text.get_text() for text in causal.texts] == ["no causal form"]
+    assert not without.texts
+
+
+def test_every_approximation_belongs_to_one_family() -> None:
+    names = [name for family, *_ in FAMILIES.values() for name in family]
+    assert sorted(names) == sorted(APPROXIMATIONS)
+    assert len({marker for *_, marker in FAMILIES.values()}) == len(FAMILIES)
+
+
+def test_constructions_lie_in_both_panels_and_zero_at_the_edge() -> None:
+    for axes in draw("matrix_against_output").axes:
+        shown = [line for line in axes.lines if line.get_marker() in ("*", "v")]
+        assert [list(line.get_ydata()) for line in shown] == [[1.0, 100.0], [FLOOR]]
+        assert axes.get_ylim()[0] == FLOOR
 
 
 def test_methods_differ_without_colour_and_a_cross_marks_where_one_ends() -> None:

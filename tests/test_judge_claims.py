@@ -37,8 +37,8 @@ TABLE = """N,mask,rank,layer
 """
 
 
-def judged(folder: Path, *claims: dict) -> tuple[pd.DataFrame, str]:
-    (folder / "rank.csv").write_text(TABLE)
+def judged(folder: Path, *claims: dict, table: str = TABLE) -> tuple[pd.DataFrame, str]:
+    (folder / "rank.csv").write_text(table)
     (folder / "claims.yaml").write_text(
         yaml.safe_dump([CLAIM | claim for claim in claims], sort_keys=False)
     )
@@ -151,3 +151,13 @@ def test_bytes_repeat(tmp_path):
         judged(folder, {}, {"id": "b", "select": {"N": 5}})
     for name in ("claims.csv", "claims.md"):
         assert len({(folder / name).read_bytes() for folder in folders}) == 1
+
+
+@pytest.mark.parametrize("others", ["float32", "128"])
+def test_a_strength_is_a_word_in_a_long_table_and_in_one_of_numbers(tmp_path, others):
+    """pandas reads a table in parts of 256 KiB, and would take numbers for numbers in some."""
+    lines = ["mask,strength,rank"] + ["causal,64,4"] * 40000 + [f"causal,{others},5"] * 40000
+    select = {"mask": "causal", "strength": "64"}
+    claim = {"select": select, "minus": 4}
+    ledger, _ = judged(tmp_path, claim, table="\n".join(lines) + "\n")
+    assert ledger.loc[0, "rows"] == 40000 and ledger.loc[0, "verdict"] == "holds"

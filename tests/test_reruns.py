@@ -12,6 +12,7 @@ import yaml
 
 import code_digest
 import study as studies
+from causalrank.approximations import APPROXIMATIONS
 from conftest import ROOT, Repository
 
 pytestmark = pytest.mark.workflow
@@ -57,6 +58,8 @@ DOWNSTREAM = {
 }
 """The graph up to the tables, written down here a second time; MODEL's cell is softmax and has no
 growth to estimate."""
+BENCHMARKS = {"performance.smk", "approximation_cost.smk"}
+"""Rules of the target `benchmark`."""
 BEHIND_THE_TABLES = re.compile("compare_|summarize_|average_|judge_|typeset_|plot_|copy_|gather_")
 
 NEW_CELLS = {"draw_ensemble", "build_cell", "list_left_cells", "estimate_growth", "find_horizons"}
@@ -94,8 +97,7 @@ DIRECT = {
     "limits.dense_rank_N": {"measure_rank"},
     "limits.bound_N": {"check_bound", "draw_ensemble"},
     "limits.memory_mb": set(),
-    "perturbations.noise": {"check_bound"},
-    "perturbations.rank": {"check_bound"},
+    **{f"approximations.{name}": {"check_bound"} for name in APPROXIMATIONS},
     "growth.decays": {"estimate_growth", "gather_combinations"},
     "figures.dpi": "figures",
     "figures.font_size": "figures",
@@ -224,8 +226,8 @@ FLIPS = {
     "limits.dense_rank_N": 1,
     "limits.bound_N": 1,
     "limits.memory_mb": 4000,
-    "perturbations.noise": [1.0e-3],
-    "perturbations.rank": [2],
+    "approximations.noise": [1.0e-3],
+    "approximations.rounding": [],
     "growth.decays": [0.5],
     "figures.dpi": 100,
     "figures.font_size": 9,
@@ -269,7 +271,7 @@ def test_a_changed_key_reruns_what_reads_it(finished, path):
 def finished_rules(repository: Repository) -> set[str]:
     """The rules of the default target."""
     paths = set((repository.folder / "workflow" / "rules").glob("*.smk"))
-    paths = {path for path in paths if path.name != "performance.smk"}
+    paths = {path for path in paths if path.name not in BENCHMARKS}
     text = "".join(path.read_text(encoding="utf-8") for path in paths)
     return set(re.findall(r"^rule (\w+):", text, re.M))
 
@@ -360,6 +362,7 @@ def test_a_changed_library_module_reruns_the_steps_that_import_it(finished, modu
     jobs = finished.planned("model.yaml")
     path.write_text(before, encoding="utf-8")
     controls = {"two_token", "running_sum", "all_ones", "rank_one_softmax", "product_rank"}
+    controls |= {"matrix_against_output"}
     rules = {"tabulate_control" if user in controls else user for user in users}
     expected = closure(rules & (finished_rules(finished) | {"tabulate_control"}))
     assert upstream_of_tables(jobs) == {r for r in expected if not BEHIND_THE_TABLES.match(r)}

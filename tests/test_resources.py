@@ -25,7 +25,9 @@ COMMANDS = {
     " --spectrum s.csv --numerical-rank n.csv --decay d.csv --density c.csv --methods m.csv",
     "measure_baselines": f"--max-N-dense {N} --max-N-sums {N} --input factors.npz"
     " --spectrum s.csv --output b.csv",
-    "check_bound": f"--max-N {N} --noise 0.1 --ranks 1 8 --input factors.npz --output bound.csv",
+    "check_bound": f"--max-N {N} --truncation 8 --nystrom 64 --linformer 256 --performer 1024"
+    " --top-k 8 --decay 0.9 --rounding bfloat16 --adversary 0.1"
+    " --input factors.npz --output bound.csv",
 }
 
 MEASURING = """

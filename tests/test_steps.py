@@ -26,9 +26,17 @@ SCRIPTS = (
     *("measure_spectrum", "check_bound", "gather_table", "compare_verdicts", "summarize_members"),
     *("average_heads", "judge_claims", "typeset_table", "list_left_cells"),
     *("benchmark", "benchmark_matrix", "benchmark_run"),
+    *("approximation_cost", "approximation_cost_run"),
     *("estimate_growth", "gather_combinations", "compare_growth"),
 )
-CONTROLS = ("two_token", "running_sum", "rank_one_softmax", "product_rank", "all_ones")
+CONTROLS = (
+    "two_token",
+    "running_sum",
+    "rank_one_softmax",
+    "product_rank",
+    "all_ones",
+    "matrix_against_output",
+)
 KEYS = ["source", "N", "d", "feature_map", "member", "mask", "normalization"]
 
 
@@ -43,7 +51,7 @@ def control(name: str, folder: Path) -> list[dict]:
     run(importlib.import_module(name), "--output", folder / "table.csv")
     with (folder / "table.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    words = {"feature_map", "mask"}
+    words = {"feature_map", "mask", "control"}
     return [
         {key: x if key in words else float(x or "nan") for key, x in row.items()} for row in rows
     ]
@@ -157,6 +165,22 @@ def keyed(values: dict, **columns) -> pd.DataFrame:
     count = len(next(iter(columns.values())))
     base = {"source": "s", "N": 8, "d": 2, "feature_map": "relu", "member": range(count)}
     return pd.DataFrame(base | {"mask": "causal", "normalization": "none"} | values | columns)
+
+
+def test_matrix_against_output(tmp_path):
+    """Errors are their closed forms; of values scaled up the output error has no limit."""
+    rows = control("matrix_against_output", tmp_path)
+    for row in rows:
+        for error in ("frobenius", "output"):
+            expected = row[f"{error}_closed_form"]
+            assert row[f"relative_{error}_error"] == pytest.approx(expected, rel=8 * EPS)
+        assert row["violations"] == 0
+    scaled = [row for row in rows if row["control"] == "values_scaled_up"]
+    assert len({row["relative_frobenius_error"] for row in scaled}) == 1
+    assert max(row["relative_output_error"] for row in scaled) > 1000
+    hidden = [row for row in rows if row["control"] == "error_in_the_null_space"]
+    assert max(row["relative_frobenius_error"] for row in hidden) > 1000
+    assert {row["relative_output_error"] for row in hidden} == {0.0}
 
 
 def test_compare_verdicts(tmp_path):

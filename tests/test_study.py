@@ -54,7 +54,7 @@ def test_order_of_lists_and_repeated_cells_change_nothing(tmp_path):
 def test_every_default_of_the_schema_is_filled_in(tmp_path):
     loaded, _ = read(tmp_path, GOOD)
     assert loaded["results"] == "results"
-    for block in ("limits", "perturbations", "growth", "figures", "benchmark"):
+    for block in ("limits", "approximations", "growth", "figures", "benchmark"):
         properties = study.read_schema("study")["properties"][block]["properties"]
         defaults = {k: v["default"] for k, v in properties.items() if "default" in v}
         assert loaded[block] == defaults
@@ -117,6 +117,26 @@ BAD = {
     "infinite scale": ("members: 2", "members: 2, scale: .inf", ["gaussian.scale", "finite"]),
     "newline in a path": ("sources:", 'results: "out\\n"\nsources:', ["results", "is not allowed"]),
     "source called null": ("gaussian:", '"null":', ["null", "missing value"]),
+    "an order of three": (
+        "sources:",
+        "approximations: {taylor: [3]}\nsources:",
+        ["approximations.taylor[0]: 3 is not known", "allowed: 2"],
+    ),
+    "a format that is none": (
+        "sources:",
+        "approximations: {rounding: [float8]}\nsources:",
+        ["approximations.rounding[0]", "did you mean 'float", "bfloat16"],
+    ),
+    "an approximation that is none": (
+        "sources:",
+        "approximations: {linfomer: [8]}\nsources:",
+        ["approximations.linfomer: unknown key, did you mean 'linformer'?", "nystrom"],
+    ),
+    "a growing decay": (
+        "sources:",
+        "approximations: {decay: [1.5]}\nsources:",
+        ["approximations.decay[0]: 1.5", "maximum of 1"],
+    ),
     "list as a key": ("sources:", "[1, 2]: 3\nsources:", ["cannot be a key"]),
     "number as a key": ("sources:", "7: 3\nsources:", ["the key 7 is no word"]),
     "no kind": ("{kind: gaussian, members: 2}", "{members: 2}", ["'kind' is missing"]),

@@ -39,15 +39,15 @@ def machine_memory_mb() -> int:
 def matrices_alive(step: str, N: int, limits: Mapping[str, int]) -> float:
     """How many N x N float64 matrices a step holds at once, in the worst of its cases.
 
-    A, its rounded copy and LAPACK's copy for singular values; A, the perturbed matrix, U, V and
-    the workspace of a full decomposition for the bound; a Python integer of 32 bytes and its
-    place in two lists for each residue of a dense rank; S, A and LAPACK's copy for the determinant
-    of a matrix whose singular values are known.
+    A, its rounded copy and LAPACK's copy for singular values; A, A_hat, their difference, its
+    modulus and a scaled copy, and what an approximation holds on its way for the bound; a Python
+    integer of 32 bytes and its place in two lists for each residue of a dense rank; S, A and
+    LAPACK's copy for the determinant of a matrix whose singular values are known.
     """
     if step in ("compute_singular_values", "measure_baselines"):
         return 6 if N <= limits["singular_values_N"] else 0
     if step == "check_bound":
-        return 14 if N <= limits["bound_N"] else 0
+        return 16 if N <= limits["bound_N"] else 0
     if step == "measure_rank":
         if N <= limits["dense_rank_N"]:
             return 16

@@ -154,9 +154,9 @@ def _explain(error: jsonschema.ValidationError) -> str:
             error.validator_value
         )
     if error.validator == "enum":
-        nearest = _nearest(str(error.instance), error.validator_value)
-        allowed = ", ".join(error.validator_value)
-        return f"{where}: {error.instance!r} is not known{nearest}; allowed: {allowed}"
+        values = list(map(str, error.validator_value))
+        nearest = _nearest(str(error.instance), values)
+        return f"{where}: {error.instance!r} is not known{nearest}; allowed: {', '.join(values)}"
     if error.validator == "anyOf":
         alone_or_list = int(isinstance(error.instance, list))
         return _explain(next(e for e in error.context if e.schema_path[0] == alone_or_list))

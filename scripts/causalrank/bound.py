@@ -1,80 +1,151 @@
-"""The error that an approximation of A makes at the output, and its bound.
+"""The error that an approximation of A makes at the output, and three bounds on it.
 
 For row i, with E = Ahat - A and the rows v_j of V,
 
     ||(E V)_i||_2 = ||sum_j E_ij v_j||_2 <= ||E_i||_1 max_j ||v_j||_2,
 
 the triangle inequality, with equality when all v_j that E_i weighs are one vector up to the
-signs of E_i.
+signs of E_i. Coarser, and alike for all rows, are
+
+    ||(E V)_i||_2 <= N max_ij |E_ij| max_j ||v_j||_2   and   ||(E V)_i||_2 <= ||E||_2 ||V||_2.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
+from .norms import frobenius_norm, row_norms, scaled_down, spectral_norm
 from .precision import PRECISIONS
 
 
 @dataclass(frozen=True)
+class Original:
+    """What is approximated: A (N, N), v (N, d_v), and norms that do not depend on Ahat.
+
+    `output_norm` is the Frobenius norm of A V, `value_norm_max` the largest ||v_j||_2.
+    """
+
+    A: np.ndarray
+    v: np.ndarray
+    frobenius_norm: float
+    output_norm: float
+    value_norm_max: float
+    value_spectral_norm: float
+
+
+@dataclass(frozen=True)
 class RowErrors:
-    """Row by row, shape (N,): both sides and their ratio, NaN for a row without error."""
+    """Row by row, shape (N,): both sides and their ratio, NaN for a row without error.
+
+    The other bounds are numbers, and so are the norms of E; relative errors are
+    ||E||_F / ||A||_F and ||E V||_F / ||A V||_F, NaN where the denominator is zero.
+    """
 
     row_l1_error: np.ndarray
-    value_norm_max: float
     bound: np.ndarray
     output_error: np.ndarray
     tightness: np.ndarray
+    entrywise_bound: float
+    spectral_bound: float
+    frobenius_error: float
+    spectral_error: float
+    relative_frobenius_error: float
+    relative_output_error: float
     violations: int
+    entrywise_violations: int
+    spectral_violations: int
+
+
+def original(A: np.ndarray, v: np.ndarray) -> Original:
+    """A, shape (N, N), and v, shape (N, d_v), with their norms."""
+    scaled, exponent = scaled_down(v)
+    gram = np.linalg.eigvalsh(scaled.T @ scaled)
+    return Original(
+        A,
+        v,
+        frobenius_norm(A),
+        frobenius_norm(A @ v),
+        float(row_norms(v).max()),
+        float(np.ldexp(np.sqrt(max(gram[-1], 0.0)), exponent)),
+    )
+
+
+def _gamma(n: int) -> float:
+    """n u / (1 - n u): the relative error of n rounded operations (Higham 2002, lemma 3.1)."""
+    u = PRECISIONS["float64"].epsilon / 2
+    return n * u / (1 - n * u)
 
 
 def rounding_allowance(N: int, d_v: int) -> float:
     """By how much, relatively, rounding alone can lift the computed left side over the right.
 
-    Each side is a product or sum of at most N + d_v + 2 rounded operations of one sign, up to
-    the factor gamma_n = n u / (1 - n u) (Higham 2002, lemma 3.1): the left side can come out
-    too large by gamma_{N + d_v + 2}, because the error of an entry of E V is at most
-    gamma_N (|E| |V|)_ij, whose row norms the bound dominates; the right side too small by as much.
+    Each side is a product or sum of at most N + d_v + 2 rounded operations of one sign: the left
+    side can come out too large by gamma_{N + d_v + 2}, because the error of an entry of E V is at
+    most gamma_N (|E| |V|)_ij, whose row norms the bound dominates; the right side too small by as
+    much. The entrywise bound dominates those too, with fewer operations.
     """
-    u = PRECISIONS["float64"].epsilon / 2
-    n = N + d_v + 2
-    gamma = n * u / (1 - n * u)
+    gamma = _gamma(N + d_v + 2)
     return (1 + gamma) / (1 - gamma) - 1
 
 
-def row_errors(A: np.ndarray, A_hat: np.ndarray, v: np.ndarray) -> RowErrors:
-    """Both sides of the bound, for A and A_hat of shape (N, N) and v of shape (N, d_v)."""
-    E = A_hat - A
-    l1 = np.abs(E).sum(axis=1)
-    value_norm = float(_row_norms(v).max())
-    bound = l1 * value_norm
-    output = _row_norms(E @ v)
-    tightness = np.divide(output, bound, out=np.full(len(bound), np.nan), where=bound > 0)
-    violations = int(np.count_nonzero(output > bound * (1 + rounding_allowance(*v.shape))))
-    return RowErrors(l1, value_norm, bound, output, tightness, violations)
+def spectral_allowance(N: int, d_v: int) -> float:
+    """The same for the spectral bound, whose ||E||_2 is estimated from below.
 
-
-def _row_norms(X: np.ndarray) -> np.ndarray:
-    """Scaled by powers of two, which round nothing, so that no square leaves double precision."""
-    exponent = np.frexp(np.abs(X).max(axis=1))[1]
-    return np.ldexp(np.sqrt((np.ldexp(X, -exponent[:, None]) ** 2).sum(axis=1)), exponent)
-
-
-def noisy(A: np.ndarray, strength: float, generator: np.random.Generator) -> np.ndarray:
-    """A with each entry multiplied by 1 + strength * z, z standard normal: zeros stay zeros."""
-    return A * (1.0 + strength * generator.standard_normal(A.shape))
-
-
-def truncations(A: np.ndarray, ranks: list[int]) -> list[np.ndarray]:
-    """A V_r V_r^T for each rank r, V_r the first r right singular vectors of A, shape (N, N).
-
-    The best approximation of that rank (Eckart and Young 1936). V comes from the eigenvectors of
-    A^T A, at half the cost of a singular value decomposition: they maximize tr(V^T A^T A V) but for
-    2 r times the eigenvalues' error N eps sigma_1^2, by which the squared error in the Frobenius
-    norm can exceed the best one. A rank of N or more gives A but for rounding.
+    The estimate is at least the largest computed row norm, so the right side is no less than
+    ||E_i||_2 ||V||_2 >= ||(E V)_i||_2 but for rounding, however few steps Lanczos made. With
+    gamma = gamma_{N + d_v + 2}: the computed E V errs in row i by gamma || |E_i| |V| ||_2
+    <= gamma ||E_i||_2 sqrt(d_v) ||V||_2; its norm and the row norm by a factor of 1 + gamma; the
+    Gram matrix of V by gamma ||V||_F^2 <= gamma d_v ||V||_2^2, and its largest eigenvalue, taking
+    d_v^2 u for LAPACK's backward error, by no more again.
     """
-    from scipy.linalg import eigh
+    gamma = _gamma(N + d_v + 2)
+    left = (1 + gamma) * (1 + np.sqrt(d_v) * gamma)
+    return float(left / ((1 - gamma) * (1 - 2 * d_v * gamma)) - 1)
 
-    scaled = np.ldexp(A, -int(np.frexp(np.abs(A).max())[1]))
-    wanted = [max(0, len(A) - max(ranks)), len(A) - 1]
-    V = eigh(scaled.T @ scaled, subset_by_index=wanted)[1][:, ::-1]
-    return [(A @ V[:, :r]) @ V[:, :r].T for r in ranks]
+
+def count_violations(output_error: np.ndarray, bound: np.ndarray | float, allowance: float) -> int:
+    """In how many rows the output error, shape (N,), exceeds the bound by more than rounding."""
+    return int(np.count_nonzero(output_error > bound * (1 + allowance)))
+
+
+def row_errors(exact: Original, A_hat: np.ndarray, start: np.ndarray) -> RowErrors:
+    """Both sides of the bounds for A_hat, shape (N, N). Lanczos begins with `start`, shape (N,)."""
+    E = A_hat - exact.A
+    products = E @ exact.v
+    output = row_norms(products)
+    size = np.abs(E)
+    l1 = size.sum(axis=1)
+    largest = float(size.max())
+    bound = l1 * exact.value_norm_max
+    tightness = np.divide(output, bound, out=np.full(len(bound), np.nan), where=bound > 0)
+
+    scaled, exponent = scaled_down(E)
+    norms = np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
+    frobenius = float(np.ldexp(np.linalg.norm(norms), exponent))
+    spectral = max(spectral_norm(scaled, start), float(norms.max()))
+    spectral = float(np.ldexp(spectral, exponent))
+    entrywise_bound = len(E) * largest * exact.value_norm_max
+    spectral_bound = spectral * exact.value_spectral_norm
+
+    allowance = rounding_allowance(*exact.v.shape)
+    return RowErrors(
+        row_l1_error=l1,
+        bound=bound,
+        output_error=output,
+        tightness=tightness,
+        entrywise_bound=entrywise_bound,
+        spectral_bound=spectral_bound,
+        frobenius_error=frobenius,
+        spectral_error=spectral,
+        relative_frobenius_error=_ratio(frobenius, exact.frobenius_norm),
+        relative_output_error=_ratio(frobenius_norm(products), exact.output_norm),
+        violations=count_violations(output, bound, allowance),
+        entrywise_violations=count_violations(output, entrywise_bound, allowance),
+        spectral_violations=count_violations(
+            output, spectral_bound, spectral_allowance(*exact.v.shape)
+        ),
+    )
+
+
+def _ratio(x: float, y: float) -> float:
+    return x / y if y > 0.0 else float("nan")

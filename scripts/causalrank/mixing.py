@@ -23,12 +23,24 @@ def factored(
         A = F @ G.T
     if not np.isfinite(A).all():
         raise OverflowError("an entry of phi(q) phi(k)^T overflows float64")
-    if mask == "causal":
-        A = np.tril(A, first_row)
-    return _divided_by_row_sums(A, first_row) if normalization == "row" else A
+    return from_kernel(A, mask, normalization, first_row)
 
 
-def _divided_by_row_sums(A: np.ndarray, first_row: int) -> np.ndarray:
+def from_kernel(K: np.ndarray, mask: str, normalization: str, first_row: int = 0) -> np.ndarray:
+    """Kernel values K, shape (N, N) or some of its rows, masked and then normalized.
+
+    Raises what `divided_by_row_sums` raises.
+    """
+    A = np.tril(K, first_row) if mask == "causal" else K
+    return divided_by_row_sums(A, first_row) if normalization == "row" else A
+
+
+def divided_by_row_sums(A: np.ndarray, first_row: int = 0) -> np.ndarray:
+    """A, shape (M, N), with each row divided by its sum; a row without any entry stays zero.
+
+    `first_row` is the number of the first one, to be named. Raises OverflowError when a sum or a
+    quotient leaves float64, and ZeroDivisionError when the entries of a row cancel.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         sums = A.sum(axis=1)
     if not np.isfinite(sums).all():

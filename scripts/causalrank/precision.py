@@ -26,7 +26,7 @@ FORMATS = {
     "bfloat16": Precision(8, -126, 127),
 }
 PRECISIONS = {name: FORMATS[name] for name in ("float64", "float32", "bfloat16")}
-"""Those that whole matrices are rounded to."""
+"""Those in which numerical ranks are measured."""
 
 
 def rounded(A: np.ndarray, name: str) -> np.ndarray:
@@ -36,9 +36,12 @@ def rounded(A: np.ndarray, name: str) -> np.ndarray:
     """
     if name == "float64":
         return A
-    p = PRECISIONS[name]
-    exponent = np.maximum(np.frexp(A)[1] - 1, p.min_exponent)
-    quantum = np.ldexp(1.0, exponent - (p.bits - 1))
-    result = np.rint(A / quantum) * quantum
+    p = FORMATS[name]
+    # The power of two below each entry, from its exponent bits; the format has none outside these.
+    power = (np.abs(A).view(np.int64) & ~((1 << 52) - 1)).view(float)
+    power = np.clip(power, 2.0**p.min_exponent, 2.0**p.max_exponent)
+    # An entry's sum with this has as its last place the format's: one rounding, ties to even.
+    shift = power * (1.5 * 2.0 ** (53 - p.bits))
+    result = np.copysign((A + shift) - shift, A)
     largest = (2.0 - p.epsilon) * 2.0**p.max_exponent
     return np.where(np.abs(result) > largest, np.copysign(np.inf, A), result)

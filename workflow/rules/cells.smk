@@ -3,6 +3,11 @@ SPECTRUM_LIMITS = options(
 )
 
 
+# A step that makes many matrices of one size keeps their memory: glibc would return each to the
+# system, and half of the time would go to having it back.
+REUSE_MEMORY = "MALLOC_MMAP_THRESHOLD_=33554432 MALLOC_TRIM_THRESHOLD_=268435456"
+
+
 rule build_cell:
     input:
         source_file,
@@ -172,8 +177,7 @@ rule check_bound:
     params:
         code=digest("check_bound.py", "linalg"),
         max_N=options(max_N=STUDY["limits"]["bound_N"]),
-        noise=options(noise=sorted(map(float, STUDY["perturbations"]["noise"]))),
-        ranks=options(ranks=sorted(STUDY["perturbations"]["rank"])),
+        ladders=ladder_options(),
     shell:
-        "python scripts/check_bound.py {params.max_N} {params.noise} {params.ranks}"
+        "{REUSE_MEMORY} python scripts/check_bound.py {params.max_N} {params.ladders}"
         " --input {input} --output {output} 2> {log}"

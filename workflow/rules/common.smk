@@ -165,6 +165,19 @@ def options(**values):
     return " ".join(words)
 
 
+def ladder_options():
+    """The strengths of every approximation, in an order that the study's lists do not change."""
+    decimal = ("decay", "noise", "adversary")
+    ladders = STUDY["approximations"]
+    return options(
+        **{
+            name: sorted(map(float, ladder) if name in decimal else ladder)
+            for name, ladder in ladders.items()
+            if ladder
+        }
+    )
+
+
 def memory_of(step):
     """A rule's `resources: mem_mb=`, from the cell in its wildcards."""
 
@@ -286,7 +299,14 @@ def left_the_grid():
 
 
 COMBINATIONS = sorted({(c.source, c.d, c.feature_map) for c in GRID if c.feature_map != "softmax"})
-CONTROLS = ("two_token", "running_sum", "all_ones", "rank_one_softmax", "product_rank")
+CONTROLS = (
+    "two_token",
+    "running_sum",
+    "all_ones",
+    "rank_one_softmax",
+    "product_rank",
+    "matrix_against_output",
+)
 GATHERED = (
     "rank",
     "block_rank",

@@ -12,6 +12,7 @@ FIGURES = [
         "horizon",
         *(["depth_by_head"] if MODELS else []),
         "bound_tightness",
+        "matrix_against_output",
         "two_token",
         "running_sum",
         "rank_one_softmax",
@@ -342,7 +343,7 @@ rule plot_bound_tightness:
             f"{R}/figures/bound_tightness.svg",
             caption="../report/bound_tightness.rst",
             category="4. Output error",
-            labels={"result": "tightness of the bound"},
+            labels={"result": "approximations, their errors and three bounds"},
         ),
         png=f"{R}/figures/bound_tightness.png",
     log:
@@ -361,6 +362,37 @@ rule plot_bound_tightness:
     shell:
         "python scripts/plot_bound_tightness.py --bound {input} {params.options}"
         " --output {output} 2> {log}"
+
+
+rule plot_matrix_against_output:
+    input:
+        bound=f"{R}/tables/bound.csv",
+        controls=f"{R}/tables/matrix_against_output.csv",
+    output:
+        pdf=f"{R}/figures/matrix_against_output.pdf",
+        svg=report(
+            f"{R}/figures/matrix_against_output.svg",
+            caption="../report/matrix_against_output.rst",
+            category="4. Output error",
+            labels={"result": "error of the output against that of the matrix"},
+        ),
+        png=f"{R}/figures/matrix_against_output.png",
+    log:
+        f"{R}/logs/plot_matrix_against_output.log",
+    benchmark:
+        f"{R}/benchmarks/plot_matrix_against_output.tsv"
+    group:
+        "figures"
+    conda:
+        "../../envs/figures.yaml"
+    resources:
+        mem_mb=1000,
+    params:
+        code=digest("plot_matrix_against_output.py", "figures"),
+        options=FIGURE_OPTIONS,
+    shell:
+        "python scripts/plot_matrix_against_output.py --bound {input.bound}"
+        " --controls {input.controls} {params.options} --output {output} 2> {log}"
 
 
 rule plot_two_token:

@@ -1,0 +1,142 @@
+"""Approximations of a head's mixing matrix, by name: functions of head, strength and generator."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from . import low_rank, perturbation, quantization, random_features, sparsity
+from .head import Head
+from .mixing import scores
+from .precision import rounded
+
+NO_CAUSAL_FORM = "no causal form: a projection of the tokens mixes later ones into earlier"
+SOFTMAX_ONLY = "approximates exp(q . k): softmax only"
+ROWS_ONLY = "its rows are softmaxes: row-normalized only"
+FEW_TOKENS = "more landmarks than tokens"
+
+Strength = int | float | str
+
+
+Generator = np.random.Generator
+Function = Callable[[Head, Strength, Generator], np.ndarray]
+
+
+def _truncation(head: Head, r: int, _: Generator) -> np.ndarray:
+    return low_rank.truncation(head.A, r, head.right_vectors)
+
+
+def nystrom_factors(head: Head, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """Factors, shape (N, m) each, of the head's kernel by m landmarks, means of segments."""
+    f, g = (low_rank.segment_means(X, m) for X in (head.F, head.G))
+    return low_rank.nystrom_factors(
+        head.kernel(head.F, g), head.kernel(f, g), head.kernel(f, head.G)
+    )
+
+
+def _nystrom(head: Head, m: int, _: Generator) -> np.ndarray:
+    L, R = nystrom_factors(head, m)
+    return head.of_kernel(L @ R.T)
+
+
+def _linformer(head: Head, k: int, generator: Generator) -> np.ndarray:
+    P, F = low_rank.linformer_factors(head.F, head.G, k, generator)
+    return P @ F
+
+
+def _performer(head: Head, m: int, generator: Generator, directions: Callable) -> np.ndarray:
+    W = directions(m, head.F.shape[1], generator)
+    return head.of_kernel(
+        random_features.positive_features(head.F, W)
+        @ random_features.positive_features(head.G, W).T
+    )
+
+
+def _no_form(head: Head, _: Strength) -> str:
+    return ""
+
+
+def _softmax_only(head: Head, _: Strength) -> str:
+    return "" if head.feature_map == "softmax" else SOFTMAX_ONLY
+
+
+def _bidirectional_only(head: Head, _: Strength) -> str:
+    return NO_CAUSAL_FORM if head.mask == "causal" else ""
+
+
+def _linformer_lacks(head: Head, k: Strength) -> str:
+    lacks = _bidirectional_only(head, k) or _softmax_only(head, k)
+    return lacks or ("" if head.normalization == "row" else ROWS_ONLY)
+
+
+@dataclass(frozen=True)
+class Approximation:
+    """A_hat, shape (N, N), as `function(head, strength, generator)`.
+
+    `lacks(head, strength)` says in words why there is no such approximation, or nothing. `strength`
+    is what a strength is called, `kind` its type. Where `values` is not None, the approximation
+    comes with values of its own, `values(E, v)`. A function raises OverflowError or
+    ZeroDivisionError where its matrix does not exist in float64.
+    """
+
+    strength: str
+    kind: type
+    function: Function
+    lacks: Callable[[Head, Strength], str] = _no_form
+    values: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
+
+
+def _noise(head: Head, strength: float, generator: Generator) -> np.ndarray:
+    return perturbation.noisy(head.A, strength, generator)
+
+
+gaussian, orthogonal = random_features.gaussian_directions, random_features.orthogonal_directions
+APPROXIMATIONS: dict[str, Approximation] = {
+    "truncation": Approximation("rank", int, _truncation),
+    "nystrom": Approximation(
+        "landmarks", int, _nystrom, lambda head, m: FEW_TOKENS if m > len(head.F) else ""
+    ),
+    "linformer": Approximation("projected tokens", int, _linformer, _linformer_lacks),
+    "projection": Approximation(
+        "projected tokens",
+        int,
+        lambda head, k, generator: low_rank.projection(head.A, k, generator),
+        _bidirectional_only,
+    ),
+    "performer": Approximation(
+        "random features", int, partial(_performer, directions=gaussian), _softmax_only
+    ),
+    "performer_orthogonal": Approximation(
+        "random features", int, partial(_performer, directions=orthogonal), _softmax_only
+    ),
+    "taylor": Approximation(
+        "order",
+        int,
+        lambda head, order, _: head.of_kernel(
+            random_features.taylor(scores(head.F, head.G), order)
+        ),
+        _softmax_only,
+    ),
+    "window": Approximation(
+        "width in tokens",
+        int,
+        lambda head, width, _: head.of_entries(sparsity.window(head.A, width, head.mask)),
+    ),
+    "top_k": Approximation(
+        "keys per row", int, lambda head, k, _: head.of_entries(sparsity.top_k(head.A, k))
+    ),
+    "decay": Approximation(
+        "factor per token",
+        float,
+        lambda head, gamma, _: head.of_entries(sparsity.decay(head.A, gamma)),
+    ),
+    "rounding": Approximation("format", str, lambda head, name, _: rounded(head.A, name)),
+    "quantization": Approximation(
+        "bits per entry", int, lambda head, bits, _: quantization.quantized(head.A, bits)
+    ),
+    "noise": Approximation("relative standard deviation", float, _noise),
+    "adversary": Approximation(
+        "relative standard deviation", float, _noise, values=perturbation.adversarial_values
+    ),
+}

@@ -1,0 +1,53 @@
+"""Norms of matrices, with no square that leaves double precision, and one that is estimated."""
+
+import numpy as np
+
+STEPS = 12
+
+
+def spectral_norm(E: np.ndarray, start: np.ndarray, steps: int = STEPS) -> float:
+    """A lower estimate of ||E||_2 for E of shape (M, N), from a start vector of shape (N,).
+
+    Golub-Kahan bidiagonalization as in `krylov`, with neither its test for convergence nor its
+    reorthogonalization: the largest singular value of the bidiagonal matrix does not exceed that
+    of E but for rounding. For a random start its square falls short of ||E||_2^2 by a share of
+    at most 0.103 (ln(N (steps - 1)^2) / (steps - 1))^2 in expectation, whatever the spectrum
+    (Kuczynski and Wozniakowski 1992, theorem 3.1): 0.10 for N = 512 and 12 steps, so 5 % of the
+    norm. Squares of E's entries must stay within double precision.
+    """
+    v = start / np.linalg.norm(start)
+    u = E @ v
+    alphas, betas = [float(np.linalg.norm(u))], []
+    while 0.0 < alphas[-1] and len(alphas) < min(steps, len(start)):
+        u /= alphas[-1]
+        v = u @ E - alphas[-1] * v
+        beta = float(np.linalg.norm(v))
+        if beta <= np.finfo(float).eps * max(alphas):
+            break
+        v /= beta
+        u = E @ v - beta * u
+        alphas.append(float(np.linalg.norm(u)))
+        betas.append(beta)
+    B = np.diag(alphas) + np.diag(betas, 1)
+    return float(np.linalg.svd(B, compute_uv=False)[0])
+
+
+def frobenius_norm(X: np.ndarray) -> float:
+    """The Frobenius norm of a matrix."""
+    scaled, exponent = scaled_down(X)
+    return float(np.ldexp(np.linalg.norm(scaled), exponent))
+
+
+def scaled_down(X: np.ndarray) -> tuple[np.ndarray, int]:
+    """X over 2^exponent, and the exponent: a power, so that nothing is rounded; below one."""
+    exponent = int(np.frexp(max(X.max(), -X.min()))[1])
+    half = exponent // 2  # in two steps: 2^-exponent may be no double
+    if abs(exponent) < 1000:
+        return X * 2.0**-exponent, exponent
+    return X * 2.0**-half * 2.0 ** (half - exponent), exponent
+
+
+def row_norms(X: np.ndarray) -> np.ndarray:
+    """Euclidean norms of the rows of X, shape (N,), each scaled by a power of two of its own."""
+    exponent = np.frexp(np.abs(X).max(axis=1))[1]
+    return np.ldexp(np.sqrt((np.ldexp(X, -exponent[:, None]) ** 2).sum(axis=1)), exponent)

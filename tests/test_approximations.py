@@ -1,0 +1,118 @@
+"""The registry: names, reasons, masks, row sums, seeds."""
+
+import numpy as np
+import pytest
+
+import study
+from causalrank.approximations import (
+    APPROXIMATIONS,
+    NO_CAUSAL_FORM,
+    ROWS_ONLY,
+    SOFTMAX_ONLY,
+)
+from causalrank.feature_maps import FEATURE_MAPS
+from causalrank.head import Head
+
+EPS = np.finfo(float).eps
+N, D = 12, 3
+STRENGTHS = {
+    **dict.fromkeys(("truncation", "linformer", "projection", "window", "top_k"), 4),
+    **{"nystrom": 3, "performer": 8, "performer_orthogonal": 8, "taylor": 2, "decay": 0.9},
+    **{"rounding": "bfloat16", "quantization": 8, "noise": 0.1, "adversary": 0.1},
+}
+every_approximation = pytest.mark.parametrize("name", APPROXIMATIONS)
+
+
+def head(feature_map: str, mask: str, normalization: str) -> Head:
+    q, k = np.random.default_rng(0).standard_normal((2, N, D))
+    phi = FEATURE_MAPS.get(feature_map, lambda x: x)
+    return Head(phi(q), phi(k), feature_map, mask, normalization, largest_rank=4)
+
+
+def approximate(name: str, one: Head, seed: int = 1) -> np.ndarray:
+    generator = np.random.default_rng(seed)
+    return APPROXIMATIONS[name].function(one, STRENGTHS[name], generator)
+
+
+def test_names_are_those_of_the_schema():
+    properties = study.read_schema("study")["properties"]["approximations"]["properties"]
+    assert list(properties) == list(APPROXIMATIONS)
+    for name, ladder in properties.items():
+        assert all(APPROXIMATIONS[name].kind(x) == x for x in ladder["default"])
+
+
+@every_approximation
+def test_where_there_is_no_form_the_reason_says_so(name):
+    for feature_map in ("elu_plus_one", "softmax"):
+        for mask in ("bidirectional", "causal"):
+            for normalization in ("none", "row"):
+                reason = APPROXIMATIONS[name].lacks(
+                    head(feature_map, mask, normalization), STRENGTHS[name]
+                )
+                kernel = {"linformer", "performer", "performer_orthogonal", "taylor"}
+                if name in ("linformer", "projection") and mask == "causal":
+                    assert reason == NO_CAUSAL_FORM
+                elif name in kernel and feature_map != "softmax":
+                    assert reason == SOFTMAX_ONLY
+                elif name == "linformer" and normalization == "none":
+                    assert reason == ROWS_ONLY
+                else:
+                    assert reason == ""
+
+
+def test_more_landmarks_than_tokens_have_no_form():
+    lacks = APPROXIMATIONS["nystrom"].lacks
+    one = head("elu_plus_one", "causal", "row")
+    assert lacks(one, N) == "" and lacks(one, N + 1)
+
+
+@every_approximation
+def test_shape_mask_and_seed(name):
+    """The mask's zeros stay for all but truncation, the best matrix of its rank; seeds repeat."""
+    one = head(
+        "softmax", "causal" if name not in ("linformer", "projection") else "bidirectional", "row"
+    )
+    A_hat = approximate(name, one)
+    assert A_hat.shape == (N, N) and np.isfinite(A_hat).all()
+    assert A_hat.tobytes() == approximate(name, one).tobytes()
+    drawn = {"linformer", "projection", "performer", "performer_orthogonal", "noise", "adversary"}
+    assert (A_hat.tobytes() == approximate(name, one, seed=2).tobytes()) == (name not in drawn)
+    if one.mask == "causal":
+        assert (np.triu(A_hat, 1) == 0).all() == (name != "truncation")
+
+
+@pytest.mark.parametrize(
+    "name", ["nystrom", "performer", "performer_orthogonal", "taylor", "window", "top_k", "decay"]
+)
+def test_rows_of_a_normalized_matrix_sum_to_one(name):
+    for mask in ("bidirectional", "causal"):
+        A_hat = approximate(name, head("softmax", mask, "row"))
+        slack = N * EPS * np.abs(A_hat).sum(axis=1).max()
+        np.testing.assert_allclose(A_hat.sum(axis=1), 1.0, rtol=0, atol=slack)
+
+
+def test_window_and_kernel_agree_with_the_matrix_where_nothing_is_lost():
+    """A whole window, all keys, and as many landmarks as features give A back."""
+    one = head("elu_plus_one", "causal", "row")
+    generator = np.random.default_rng(0)
+    for name, strength in (("window", N), ("top_k", N), ("nystrom", D)):
+        A_hat = APPROXIMATIONS[name].function(one, strength, generator)
+        # The pseudoinverse of three landmarks has a condition number below 1e4 here.
+        atol = 1e4 * N * EPS if name == "nystrom" else N * EPS
+        np.testing.assert_allclose(A_hat, one.A, rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("feature_map", ["elu_plus_one", "softmax"])
+@pytest.mark.parametrize("mask", ["bidirectional", "causal"])
+@pytest.mark.parametrize("normalization", ["none", "row"])
+def test_truncation_is_the_best_of_its_rank(feature_map, mask, normalization):
+    """By whichever way its vectors come, from factors or from the matrix."""
+    one = head(feature_map, mask, normalization)
+    sigma = np.linalg.svd(one.A, compute_uv=False)
+    for r in (1, 2, 4):
+        A_hat = APPROXIMATIONS["truncation"].function(one, r, None)
+        best = (sigma[r:] ** 2).sum()
+        excess = 2 * r * N * EPS * sigma[0] ** 2
+        rounding = N * N * EPS * sigma[0]
+        assert np.linalg.norm(one.A - A_hat) <= np.sqrt(best + excess) + rounding
+        assert np.linalg.matrix_rank(A_hat, tol=rounding) <= r
