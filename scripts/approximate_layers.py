@@ -42,8 +42,11 @@ def outputs(
 def rows(
     layer: Layer, W: Projections, mask: str, noise: list[float], ranks: list[int], threshold: float
 ) -> Iterator[tuple]:
-    """One row per method, for a scale above 0: without scores there is no contrast to keep. It is that of the outputs for X + D/2 and X - D/2, D telling
-    two tokens apart by as much as a token is long."""
+    """One row per method, for a scale above 0: without scores there is no contrast to keep.
+
+    The contrast is that of the outputs for X + D/2 and X - D/2, D telling two tokens apart by as
+    much as a token is long.
+    """
     D = between(len(layer.X), *TOKENS, layer.direction) * np.sqrt(2 * layer.X.shape[1])
     tokens = (layer.X, layer.X + D / 2, layer.X - D / 2)
     runs = [outputs(layer, W, mask, X, noise, ranks) for X in tokens]

@@ -9,7 +9,7 @@ from causalrank.ensembles import seed_of
 
 LAYER_KEYS = ("d_model", "N", "heads", "width", "parameters", "score_scale", "seed")
 TOKENS = 0, 1
-"""The two tokens that the contrast tells apart; under the causal mask every later token sees both."""
+"""What the contrast tells apart; under the causal mask every later token sees both."""
 
 
 @dataclass(frozen=True)

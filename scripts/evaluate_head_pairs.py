@@ -30,9 +30,8 @@ def rows(threshold: float) -> Iterator[tuple]:
         passage = attend(*draw(N, WIDTH, generator), mask, 1.0, None)
         identity = seed_of("prime", "pair", name, N, WIDTH, seed, mask)
         p = random_prime(np.random.Generator(np.random.PCG64(identity)))
-        ranks = {
-            (r.station, r.head): r for r in station_ranks(passage, mask, 1.0, threshold, p, None)
-        }
+        found = station_ranks(passage, mask, 1.0, threshold, p, None)
+        ranks = {(rank.station, rank.head): rank for rank in found}
         both = (passage.attention, passage.v, passage.outputs)
         exact = [ranks[s, h].exact.value for s in ("attention", "output") for h in (0, 1)]
         joint = ranks["concatenated", None]

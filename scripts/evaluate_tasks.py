@@ -1,13 +1,13 @@
-"""Evaluate layers at a task that needs a contrast and at one that does not, over seeds and tasks."""
+"""Evaluate layers at a task that needs a contrast and at one that does not."""
 
 import argparse
 from itertools import product
 
 import numpy as np
 
-from causalrank.intervals import crossed_mean
 from causalrank.ensembles import seed_of
-from causalrank.mark_task import KINDS, draws, drawn_task, last_outputs, readout_accuracy
+from causalrank.intervals import crossed_mean
+from causalrank.mark_task import KINDS, drawn_task, draws, last_outputs, readout_accuracy
 from drawn_layers import draw_layer
 from whole_files import write_csv
 

@@ -34,7 +34,6 @@ METHODS = {
     "linear": {"color": GREEN, "marker": "D"},
     "uniform": {"color": PURPLE, "marker": "v"},
 }
-NAMES = {"linear": "linear, elu+1", "uniform": "uniform, no scores"}
 BOXES = {
     "rank lost, tolerance not met": ("left", 0.985, "top"),
     "rank kept, tolerance not met": ("right", 0.985, "top"),
@@ -42,7 +41,7 @@ BOXES = {
     "rank kept, tolerance met": ("right", 0.015, "bottom"),
 }
 SHARES = (0.0, 1.7)
-EXAMPLE_ORDER = {
+NAMED_BY = {
     "rank lost, tolerance met": ("rank_share_min", True),
     "rank lost, tolerance not met": ("output_error_max", False),
     "rank kept, tolerance met": ("output_error_max", False),
@@ -53,14 +52,12 @@ EXAMPLE_ORDER = {
 
 def instance(rows: pd.DataFrame, box: str) -> str:
     """The box's name, and the layer and method that stands for it."""
-    column, ascending = EXAMPLE_ORDER[box]
+    column, ascending = NAMED_BY[box]
     found = rows[rows.box == box].sort_values(column, ascending=ascending, kind="stable")
     if found.empty:
         return f"{box}:\nnone"
     row = found.iloc[0]
-    method = " ".join(part for part in (row.method, row.strength) if part).replace(
-        "_plus_one", "+1"
-    )
+    method = f"{row.method} {row.strength}".replace("_plus_one", "+1").strip()
     return f"{box}:\n{method}, heads {row.heads},\nscale {row.score_scale:g}"
 
 
@@ -93,9 +90,7 @@ def draw(acceptance: pd.DataFrame, font_size: float) -> Figure:
     table["strength"] = table.strength.fillna("").astype(str)
     figure, (panels,) = sheet(font_size, 100, 1, 2, sharey=True)
     for axes, mask in zip(panels, MASKS, strict=True):
-        axes.set(
-            title=MASK_TITLES[mask], xlabel="attention's rank, share kept (least of the seeds)"
-        )
+        axes.set(title=MASK_TITLES[mask], xlabel="share of the rank (least of the seeds)")
         rows = table[table["mask"] == mask]
         if rows.empty:
             say(axes, f"no {mask} layer was approximated")
@@ -104,18 +99,15 @@ def draw(acceptance: pd.DataFrame, font_size: float) -> Figure:
         draw_panel(axes, rows)
     panels[0].set_ylabel("relative output error (largest of the seeds)")
     handles = [
-        Line2D(
-            [], [], linestyle="none", markerfacecolor="none", label=NAMES.get(name, name), **style
-        )
+        Line2D([], [], linestyle="none", markerfacecolor="none", label=name, **style)
         for name, style in METHODS.items()
     ]
     if not table.empty:
         first = table.iloc[0]
-        asked = f"tolerance {first.asked_output_error:g}"
+        asked = f"error {first.asked_output_error:g}"
         handles.append(Line2D([], [], color=BLACK, linestyle="--", linewidth=0.8, label=asked))
-        filled = f"keeps less than {first.asked_contrast:g} of the contrast"
-        style = {"linestyle": "none", "marker": "o", "color": GREY, "label": filled}
-        handles.append(Line2D([], [], **style))
+        style = {"linestyle": "none", "marker": "o", "color": GREY}
+        handles.append(Line2D([], [], label=f"contrast < {first.asked_contrast:g}", **style))
         figure.supxlabel(
             f"criterion: declaration {first.declaration}; rank above"
             f" {first.asked_rank_threshold:g} of the largest singular value",

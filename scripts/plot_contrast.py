@@ -44,10 +44,7 @@ LOOKS = (
 )
 LOWEST = 1e-3
 """Below the panel: exact zeros, and what rounding leaves of them."""
-KIND_TITLES = {
-    "location": "needs the contrast: which token",
-    "presence": "does not: is there a mark",
-}
+KIND_TITLES = {"location": "task: which token?", "presence": "task: any token?"}
 MASK_NAMES = {"bidirectional": "no mask", "causal": "causal"}
 
 
@@ -75,26 +72,34 @@ def draw_stations(axes: Axes, rows: pd.DataFrame, looks: dict[float, dict]) -> N
 
 
 def draw_tasks(axes: Axes, rows: pd.DataFrame, looks: dict[float, dict]) -> None:
+    """Accuracy with its interval, by number of heads."""
     scales = sorted(set(rows.score_scale))
     for number, (heads, look) in enumerate(looks.items()):
-        chosen = rows[rows.heads == heads].sort_values("score_scale")
-        x = np.array([scales.index(s) for s in chosen.score_scale])
-        x = x + 0.08 * (number - len(looks) / 2)
-        axes.vlines(
-            x, chosen.accuracy_low, chosen.accuracy_high, color=look["color"], linewidth=0.6
-        )
+        chosen = rows[rows["heads"] == heads].sort_values("score_scale")
+        x = chosen.score_scale.map(scales.index) + 0.08 * (number - len(looks) / 2)
+        interval = {"color": look["color"], "linewidth": 0.6}
+        axes.vlines(x, chosen.accuracy_low, chosen.accuracy_high, **interval)
         axes.plot(x, chosen.accuracy, markerfacecolor="white", **look)
     axes.axhline(0.5, color=GREY, linewidth=0.6)
     axes.set_xticks(range(len(scales)), [f"{scale:g}" for scale in scales])
-    axes.set_ylim(0.35, 1.02)
+    axes.set_ylim(0.2, 1.02)
+    small = {"fontsize": "x-small", "title_fontsize": "x-small"}
+    axes.legend(handles=samples(looks), title="heads", loc="lower left", ncols=2, **small)
+
+
+def samples(looks: dict[float, dict]) -> list[Line2D]:
+    return [
+        Line2D([], [], label=f"{value:g}", markerfacecolor="white", **look)
+        for value, look in looks.items()
+    ]
 
 
 def draw(passage: pd.DataFrame, tasks: pd.DataFrame, font_size: float) -> Figure:
     figure, panels = sheet(font_size, 125, 2, 3)
-    by_scale, by_heads = looks_of(passage.score_scale), looks_of(tasks.heads)
-    heads = sorted(set(passage["heads"]))
+    by_scale, by_heads = looks_of(passage.score_scale), looks_of(tasks["heads"])
+    heads = sorted(set(passage["heads"])) or [None]
     for row, mask in enumerate(MASKS):
-        for column, number in enumerate([*heads[:1], *heads[-1:]] or (None, None)):
+        for column, number in enumerate((heads[0], heads[-1])):
             axes = panels[row, column]
             axes.set(title=f"heads: {number}, {MASK_NAMES[mask]}")
             rows = passage[(passage["heads"] == number) & (passage["mask"] == mask)]
@@ -110,24 +115,10 @@ def draw(passage: pd.DataFrame, tasks: pd.DataFrame, font_size: float) -> Figure
             say(axes, f"no task of {kind}")
         else:
             draw_tasks(axes, rows, by_heads)
-            handles = [
-                Line2D([], [], label=f"{n}", markerfacecolor="white", **look)
-                for n, look in by_heads.items()
-            ]
-            axes.legend(
-                handles=handles,
-                title="heads",
-                fontsize="x-small",
-                ncols=2,
-                title_fontsize="x-small",
-                loc="upper right" if kind == "presence" else "best",
-            )
-    handles = [
-        Line2D([], [], label=f"{scale:g}", markerfacecolor="white", **look)
-        for scale, look in by_scale.items()
-    ]
-    if handles:
-        legend(figure, (), handles, title="score scale (left and middle)")
+    if by_scale:
+        counts = ", ".join(f"{count}" for count in sorted(set(passage.parameters)))
+        title = f"score scale, left and middle; every layer has {counts} parameters"
+        legend(figure, (), samples(by_scale), title=title)
     return figure
 
 

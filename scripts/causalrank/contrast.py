@@ -17,7 +17,7 @@ from .attention_layer import Passage, Projections, concatenated
 
 
 def between(N: int, first: int, second: int, u: np.ndarray) -> np.ndarray:
-    """D of tokens `first` and `second`, shape (N, d_model), for a direction u of shape (d_model,)."""
+    """D of tokens `first` and `second`, shape (N, d_model), for u of shape (d_model,)."""
     D = np.zeros((N, len(u)))
     D[first], D[second] = u, -u
     return D / np.linalg.norm(D)

@@ -1,16 +1,17 @@
 """Frobenius norms of the Jacobians of softmax attention's output, in closed form.
 
-Row i of a head's output is o_i = sum_j a_ij v_j with a_i the softmax of s_i = scale q_i k^T / sqrt(w).
-The derivative of a softmax, diag(a) - a a^T, makes do_i / ds_ij = a_ij (v_j - o_i), so
+Row i of a head's output is o_i = sum_j a_ij v_j with a_i the softmax of the scores
+s_i = scale q_i k^T / sqrt(w). The derivative of a softmax, diag(a) - a a^T, makes
+do_i / ds_ij = a_ij (v_j - o_i), so
 
     do_i / dq_i   = scale / sqrt(w) sum_j a_ij (v_j - o_i) k_j^T,
     do_i / dk_j   = scale / sqrt(w) a_ij (v_j - o_i) q_i^T,
     do_i / dv_j   = a_ij I,
     do_i / dscale = sum_j a_ij (v_j - o_i) (q_i . k_j) / sqrt(w),
 
-and all other blocks are zero; that of scores which the mask forbids, too. No N^2 w^2 Jacobian is formed: O(N^2 w^2) time and O(N^2 w) memory per head. Row i of the first
-is the covariance, under the weights a_i, of values and keys: where attention is saturated or values
-are equal, it vanishes.
+and all other blocks are zero. A Jacobian of N^2 w^2 entries is never formed: a head takes
+O(N^2 w^2) operations and O(N^2 w) memory. Row i of the first is the covariance, under the weights
+a_i, of values and keys: it vanishes where the attention is one token's or the values are equal.
 """
 
 from dataclasses import dataclass

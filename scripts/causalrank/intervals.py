@@ -22,10 +22,10 @@ def crossed_mean(values: np.ndarray) -> Estimate:
     """The mean of values of shape (seeds, tasks), both drawn and crossed, and its half-width.
 
     With y_st = m + a_s + b_t + e_st, all independent, the variance of the mean is
-    var(a) / S + var(b) / T + var(e) / (S T). The variance of the S row means over S, plus that of the
-    T column means over T, has this expectation and var(e) / (S T) once more: it errs on the safe
-    side. The quantile is Student's with min(S, T) - 1 degrees of freedom. With one seed or one task
-    the half-width is NaN.
+    var(a) / S + var(b) / T + var(e) / (S T). The variance of the S row means over S, plus that of
+    the T column means over T, has this expectation and var(e) / (S T) once more: it errs on the
+    safe side. The quantile is Student's with min(S, T) - 1 degrees of freedom. With one seed or one
+    task the half-width is NaN.
     """
     if min(values.shape) < 2:
         return Estimate(float(values.mean()), float("nan"))

@@ -1,4 +1,4 @@
-"""What may stand in for a layer's softmax attention: each method's attention matrices, (H, N, N)."""
+"""What may stand in for a layer's softmax attention: matrices of shape (H, N, N), by method."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,9 +1,10 @@
 """Ranks at each station of a layer: exact, and above an absolute and a relative threshold.
 
 Exact ranks are those of what the stored doubles define. Scores are q k^T, outputs A v, the
-concatenation [A_1, ..., A_H] diag(v_1, ..., v_H) and the residual X + that, each as an exact product
-of the stored factors, so that the rounding of a product lifts no rank. A stored A is rounded: its
-rank is not that of the real softmax, but under the causal mask, where that is N.
+concatenation [A_1, ..., A_H] diag(v_1, ..., v_H) and the residual X + that, each as an exact
+product of the stored factors, so that the rounding of a product lifts no rank. But A is rounded:
+its rows do not sum to one exactly, and where the real A v has a smaller rank for that reason, the
+exact one is too large; thresholded ranks are not.
 """
 
 from collections.abc import Iterator
@@ -29,7 +30,7 @@ class StationRank:
 
 
 def thresholded_ranks(X: np.ndarray, threshold: float) -> tuple[int, int]:
-    """How many singular values of X, shape (M, N), exceed `threshold`, and threshold * sigma_max."""
+    """How many singular values of X, (M, N), exceed `threshold`, and threshold * sigma_max."""
     sigma = singular_values(X)
     return int(np.count_nonzero(sigma > threshold)), numerical_rank(sigma, threshold)
 

@@ -1,12 +1,12 @@
-"""Two tasks on one kind of sequence: to say which of two tokens carries a mark, and whether one does.
+"""Two tasks on one kind of sequence: which of two tokens carries a mark, and whether one does.
 
-Token j of a draw is p_j + noise, plus the mark u if it carries it. The reader sees the layer's output
-at the last token, and reads it linearly. *location* needs the contrast between tokens 0 and 1, since
-both labels have the same sum of tokens; *presence* does not: a mean of the tokens tells it.
+Token j of a draw is p_j + noise, plus the mark u if it carries it. The reader sees the layer's
+output at the last token, and reads it linearly. *location* needs the contrast between tokens 0 and
+1, since with either label the mean of the tokens is the same; *presence* does not.
 
-With uniform attention the output is the mean of the values. Location is then invisible, whatever the
-attention's rank, and presence is read with accuracy Phi(|u| / (2 sigma sqrt(N))), the Bayes rate for
-two normal distributions at a distance of |u| / N with deviation sigma / sqrt(N).
+With uniform attention the output is the mean of the values. Location is then invisible, whatever
+the attention's rank, and presence is read with accuracy Phi(|u| / (2 sigma sqrt(N))) if W_v is
+invertible: the Bayes rate of two normal distributions |u| / N apart, of deviation sigma / sqrt(N).
 """
 
 from dataclasses import dataclass
@@ -71,8 +71,8 @@ def readout_accuracy(
 ) -> float:
     """The share of new labels that a linear readout gets right, fitted by least squares.
 
-    Features have shape (count, d_model). The fit, with an intercept, is to the labels +1 and -1: for
-    two classes of equal size its direction is Fisher's discriminant.
+    Features have shape (count, d_model). The fit, with an intercept, is to the labels +1 and -1:
+    for two classes of equal size its direction is Fisher's discriminant.
     """
 
     def affine(Y: np.ndarray) -> np.ndarray:
