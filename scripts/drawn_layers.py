@@ -34,7 +34,7 @@ def draw_layer(
     whatever the heads and the scale: the same matrices, cut otherwise."""
 
     def generator(part: str) -> np.random.Generator:
-        return np.random.Generator(np.random.PCG64(seed_of("layer", part, N, d_model, seed)))
+        return np.random.Generator(np.random.PCG64(seed_of("drawn_layer", part, N, d_model, seed)))
 
     W = projections(d_model, heads, generator("projections"))
     columns = (d_model, N, heads, d_model // heads, W.parameters, scale, seed)

@@ -22,7 +22,7 @@ def sequences(N: int, d_model: int, number: int, kind: str) -> list[tuple[np.nda
     """The fitting and the judging draws of a task: all layers read the same ones."""
 
     def generator(part: str) -> np.random.Generator:
-        return np.random.Generator(np.random.PCG64(seed_of("mark", part, N, d_model, number)))
+        return np.random.Generator(np.random.PCG64(seed_of("mark_task", part, N, d_model, number)))
 
     task = drawn_task(N, d_model, generator("task"))
     parts = (("fit", TRAIN), ("judge", TEST))
