@@ -34,17 +34,22 @@ HEADER = (
 N, WIDTH, SEEDS = 32, 4, 5
 
 
-def heads() -> Iterator[tuple[str, object, float, Head, tuple[str, ...]]]:
+def heads() -> Iterator[tuple[str, int | None, float, Head, tuple[str, ...]]]:
     """Family, seed, score scale, head and the masks that it is looked at with."""
     for a in SCORES:
         yield "two_token", None, a, two_token(1.0), ("bidirectional",)
     for seed in range(SEEDS):
-        for family, width in (("identical_values", WIDTH), ("fixed_scores", 1)):
-            generator = np.random.Generator(np.random.PCG64(seed_of(family, N, width, seed)))
-            draw = fixed_scores if width == 1 else identical_values
-            head = draw(N, generator) if width == 1 else draw(N, width, generator)
+        drawn = {
+            "identical_values": identical_values(N, WIDTH, generator("identical_values", seed)),
+            "fixed_scores": fixed_scores(N, generator("fixed_scores", seed)),
+        }
+        for family, head in drawn.items():
             for scale in SCORES:
                 yield family, seed, scale, head, MASKS
+
+
+def generator(family: str, seed: int) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(seed_of("control", family, N, seed)))
 
 
 def value_contrast(passage: Passage) -> tuple[float, float]:
@@ -54,7 +59,9 @@ def value_contrast(passage: Passage) -> tuple[float, float]:
     return float(np.linalg.norm(passed)), float(abs(passed[-1, 0]))
 
 
-def row(family: str, seed: object, scale: float, head: Head, mask: str, threshold: float) -> tuple:
+def row(
+    family: str, seed: int | None, scale: float, head: Head, mask: str, threshold: float
+) -> tuple:
     """The ranks, the contrast and the gradients of one head under one mask."""
     n, w = head[0].shape[1:]
     passage, unmasked = (attend(*head, m, scale, None) for m in (mask, "bidirectional"))

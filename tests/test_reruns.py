@@ -400,7 +400,9 @@ def test_a_changed_environment_reruns_the_steps_in_it(finished):
     path.write_text(before.replace("python-flint=0.9.0", "python-flint=0.9.1"), encoding="utf-8")
     jobs = finished.planned("model.yaml")
     path.write_text(before, encoding="utf-8")
-    assert upstream_of_tables(jobs) == {"measure_rank", "tabulate_control", "list_packages"}
+    expected = {"measure_rank", "tabulate_control", "list_packages", "approximate_layers"}
+    expected |= {"evaluate_layers", "evaluate_controls", "evaluate_head_pairs"}
+    assert upstream_of_tables(jobs) == expected
 
 
 def test_a_cell_that_left_the_grid_is_listed_and_comes_back_for_free(finished):
