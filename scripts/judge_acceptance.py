@@ -74,7 +74,7 @@ def main() -> None:
     parser.add_argument("--history", required=True, help="the declarations, a CSV: read, extended")
     args = parser.parse_args()
     ask = Criterion(args.contrast, args.output_error, args.rank_threshold)
-    table = pd.read_csv(args.approximations, dtype={"strength": str}, keep_default_na=True)
+    table = pd.read_csv(args.approximations, dtype={"strength": str})
     table["strength"] = table["strength"].fillna("")
     if (table.rank_threshold != ask.rank_threshold).any():
         fail(f"{args.approximations}: its ranks have another threshold than {ask.rank_threshold}")
