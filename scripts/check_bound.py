@@ -5,11 +5,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from causalrank.approximations import APPROXIMATIONS, Approximation, Strength
+from causalrank.approximations import APPROXIMATIONS, approximate
 from causalrank.bound import Original, RowErrors, original, row_errors
 from causalrank.ensembles import seed_of
 from causalrank.head import Head
 from cell_files import MATRIX_KEYS, Cell, load_cell, progress
+from ladders import Ladders, add_ladders, ladders_of
 from whole_files import write_csv
 
 MEASURED = (
@@ -24,9 +25,6 @@ MEASURED = (
 HEADER = (*MATRIX_KEYS, "approximation", "strength", *MEASURED, "exists", "reason")
 BEYOND = "beyond the study's bound_N"
 NO_VALUES = "the source has no values"
-NOT_FINITE = "an entry is beyond the largest number of the format"
-
-Ladders = dict[str, list[Strength]]
 
 
 def generator_of(*identity: str | int) -> np.random.Generator:
@@ -68,7 +66,7 @@ def matrix_rows(head: Head, v: np.ndarray, key: tuple, ladders: Ladders) -> Iter
     for name, ladder in ladders.items():
         for strength in ladder:
             generator = generator_of(name, *key, str(strength))
-            found, reason = approximate(APPROXIMATIONS[name], head, strength, generator)
+            found, reason = approximate(name, head, strength, generator)
             fields = (None,) * len(MEASURED)
             if found is not None:
                 against = exact
@@ -76,19 +74,6 @@ def matrix_rows(head: Head, v: np.ndarray, key: tuple, ladders: Ladders) -> Iter
                     against = original(head.A, APPROXIMATIONS[name].values(found - head.A, v))
                 fields = measured(against, row_errors(against, found, start))
             yield (*key, name, strength, *fields, int(found is not None), reason)
-
-
-def approximate(
-    approximation: Approximation, head: Head, strength: Strength, generator: np.random.Generator
-) -> tuple[np.ndarray | None, str]:
-    """The approximated matrix, or None and why there is none."""
-    if reason := approximation.lacks(head, strength):
-        return None, reason
-    try:
-        A_hat = approximation.function(head, strength, generator)
-    except (OverflowError, ZeroDivisionError) as error:
-        return None, str(error)
-    return (A_hat, "") if np.isfinite(A_hat).all() else (None, NOT_FINITE)
 
 
 def rows(cell: Cell, max_N: int, ladders: Ladders) -> Iterator[tuple]:
@@ -110,17 +95,12 @@ def rows(cell: Cell, max_N: int, ladders: Ladders) -> Iterator[tuple]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--max-N", type=int, required=True, help="largest N to check")
-    for name, approximation in APPROXIMATIONS.items():
-        option = f"--{name.replace('_', '-')}"
-        parser.add_argument(
-            option, type=approximation.kind, nargs="*", default=[], help=approximation.strength
-        )
+    add_ladders(parser)
     parser.add_argument("--input", nargs="+", required=True, help="factors.npz of each cell")
     parser.add_argument("--output", nargs="+", required=True, help="a bound.csv for each cell")
     args = parser.parse_args()
-    ladders = {name: getattr(args, name) for name in APPROXIMATIONS}
     for factors, target in zip(args.input, args.output, strict=True):
-        write_csv(target, HEADER, rows(load_cell(factors), args.max_N, ladders))
+        write_csv(target, HEADER, rows(load_cell(factors), args.max_N, ladders_of(args)))
 
 
 if __name__ == "__main__":

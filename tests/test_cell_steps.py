@@ -21,6 +21,7 @@ import draw_ensemble
 import measure_baselines
 import measure_rank
 import measure_spectrum
+from causalrank import approximations
 from causalrank.feature_maps import FEATURE_MAPS
 from causalrank.precision import rounded
 from causalrank.quantization import quantized
@@ -556,7 +557,7 @@ def test_a_matrix_that_a_precision_cannot_hold_has_no_values_there():
     assert all(np.isfinite(values[0, 1, 1]).all() for values in sigma.values())
     table = list(check_bound.rows(cell, 3, {"rounding": ["float32", "bfloat16"]}))
     assert [row[9] is None for row in table] == [row[6] == "none" for row in table]
-    assert all((row[-1] == check_bound.NOT_FINITE) == (row[6] == "none") for row in table)
+    assert all((row[-1] == approximations.NOT_FINITE) == (row[6] == "none") for row in table)
 
 
 def test_log_det_of_entries_that_underflow():

@@ -177,6 +177,46 @@ def growth_slopes() -> pd.DataFrame:
     return table.assign(exponent=0.01, exponent_low=0.009, exponent_high=0.011, **line)
 
 
+def acceptance() -> pd.DataFrame:
+    """One method in each box, and one that only loses the contrast."""
+    kinds = [
+        ("exact", "", 1.0, 0.0, 1.0, "rank kept, tolerance met"),
+        ("rounding", "bfloat16", 1.0, 0.002, 1.0, "rank kept, tolerance met"),
+        ("uniform", "", 1.5, 0.9, 0.1, "rank kept, tolerance not met"),
+        ("linear", "elu_plus_one", 1.0, 0.01, 0.2, "rank kept, tolerance not met"),
+        ("truncation", "8", 0.125, 0.01, 0.9, "rank lost, tolerance met"),
+        ("truncation", "1", 0.02, 0.7, 0.0, "rank lost, tolerance not met"),
+    ]
+    columns = [
+        "method",
+        "strength",
+        "rank_share_min",
+        "output_error_max",
+        "contrast_kept_min",
+        "box",
+    ]
+    table = pd.DataFrame(kinds, columns=columns)
+    table = table.merge(pd.DataFrame({"mask": MASKS}), how="cross")
+    asked = {"asked_output_error": 0.05, "asked_contrast": 0.5, "asked_rank_threshold": 1e-6}
+    return table.assign(**asked, heads=4, score_scale=0.125, declaration=2)
+
+
+def passage() -> pd.DataFrame:
+    rows = itertools.product([1, 2, 8], [0.0, 1.0, 4.0], MASKS, range(3))
+    table = pd.DataFrame(rows, columns=["heads", "score_scale", "mask", "seed"])
+    scores = table.score_scale * (1 + table.seed)
+    columns = {"contrast_scores": scores, "contrast_attention": 0.1 * scores}
+    columns |= {"contrast_output": 0.3 * scores, "contrast_output_last": 1e-17 + 0.01 * scores}
+    return table.assign(**columns, contrast_residual=1.0, parameters=192)
+
+
+def tasks() -> pd.DataFrame:
+    rows = itertools.product([1, 2, 8], [0.0, 1.0, 4.0], ["location", "presence"])
+    table = pd.DataFrame(rows, columns=["heads", "score_scale", "kind"])
+    table = table.assign(accuracy=0.5 + 0.01 * table.index)
+    return table.assign(accuracy_low=table.accuracy - 0.05, accuracy_high=table.accuracy + 0.05)
+
+
 def claims() -> pd.DataFrame:
     verdicts = ["holds", "fails", "undetermined", "holds"]
     relations = ["equal", "at_least", "at_most", "one_more_member"]
@@ -228,6 +268,8 @@ FIGURES: dict[str, dict[str, Callable[[], pd.DataFrame]]] = {
     "baselines": {"baselines": baselines},
     "horizon": {"horizon": horizon},
     "growth": {"growth": growth, "sizes": growth_sizes, "slopes": growth_slopes},
+    "acceptance": {"acceptance": acceptance},
+    "contrast": {"passage": passage, "tasks": tasks},
     "claims": {"claims": claims},
     "performance": {"performance": performance},
     "approximation_cost": {"cost": approximation_cost},
@@ -295,6 +337,7 @@ def test_tables_without_a_single_value_are_drawn(name: str) -> None:
     values |= {"relative_frobenius_error", "relative_output_error"}
     values |= {"seconds", "mb_peak"}
     values |= {"exponent", "exponent_low", "exponent_high", "pivot"}
+    values |= {"output_error_max", "rank_share_min", "contrast_output", "accuracy"}
     values |= {"horizon", "stable_rank", "effective_rank", "count_slq", "count_slq_error"}
     values |= {"causal_to_bidirectional", "running_sum_to_masked", "determinant"}
     draw(name, lambda table: table.assign(**dict.fromkeys(values & set(table), NAN)))
@@ -425,6 +468,38 @@ def test_lines_of_growth_have_the_exponent_as_their_slope() -> None:
     assert note.get_text() == "−∞: elu+1, exp at d = 1\nundefined: relu at d = 1, 8"
     heads = next(line for line in right.lines if len(line.get_xdata()) == 9)
     assert heads.get_ydata() == pytest.approx(np.linspace(-0.002, 0.1, 9))
+
+
+def test_each_box_names_the_method_that_stands_for_it() -> None:
+    figure = draw("acceptance")
+    for axes in figure.axes:
+        notes = {text.get_text().split(":")[0]: text.get_text() for text in axes.texts}
+        assert notes["rank lost, tolerance met"].endswith(":\ntruncation 8, heads 4,\nscale 0.125")
+        assert "uniform" in notes["rank kept, tolerance not met"]
+        assert "rounding bfloat16" in notes["rank kept, tolerance met"]
+        filled = [line for line in axes.lines if line.get_markerfacecolor() != "none"]
+        lost = {x for line in filled for x in line.get_xdata() if line.get_marker() != "None"}
+        assert lost == {1.0, 1.5, 0.02}
+    assert any("declaration 2" in text.get_text() for text in texts(figure))
+
+
+def test_a_box_without_a_method_says_none() -> None:
+    figure = draw("acceptance", lambda table: table[~table.box.str.startswith("rank lost")])
+    notes = [text.get_text() for text in figure.axes[0].texts]
+    assert "rank lost, tolerance met:\nnone" in notes
+
+
+def test_contrasts_are_medians_over_seeds_and_zeros_fall_out() -> None:
+    table = passage()
+    axes = draw("contrast").axes[0]
+    assert axes.get_title("left") == "heads: 1, no mask"
+    rows = table[(table["heads"] == 1) & (table["mask"] == "bidirectional")]
+    for line, (_, chosen) in zip(axes.lines, rows.groupby("score_scale"), strict=True):
+        shown = line.get_ydata()[:3]
+        expected = chosen[["contrast_scores", "contrast_attention", "contrast_output"]].median()
+        inside = shown >= axes.get_ylim()[0]
+        assert shown[inside] == pytest.approx(expected[inside].to_numpy())
+        assert (expected[~inside] == 0).all()
 
 
 def test_exact_zeros_fall_out_of_the_panel_of_singular_values() -> None:

@@ -23,6 +23,14 @@ STUDY = {
         "drawn": {"kind": "gaussian", "members": 2, "scale": 1.0},
         "mine": {"kind": "file", "path": "heads.npz"},
     },
+    "evaluation": {
+        "d_model": 4,
+        "N": 6,
+        "heads": [1, 2],
+        "score_scales": [0, 1],
+        "seeds": 2,
+        "tasks": 2,
+    },
     "cells": [
         {"source": "drawn", "N": [12, 16], "d": 4, "feature_map": ["elu_plus_one"]},
         {"source": "mine", "N": 12, "d": 4, "feature_map": ["relu"]},
@@ -55,6 +63,7 @@ DOWNSTREAM = {
     "measure_spectrum": {"gather_table", "measure_baselines"},
     "measure_baselines": {"gather_table"},
     "check_bound": {"gather_table"},
+    "approximate_layers": {"judge_acceptance"},
 }
 """The graph up to the tables, written down here a second time; MODEL's cell is softmax and has no
 growth to estimate."""
@@ -62,6 +71,7 @@ BENCHMARKS = {"performance.smk", "approximation_cost.smk"}
 """Rules of the target `benchmark`."""
 BEHIND_THE_TABLES = re.compile("compare_|summarize_|average_|judge_|typeset_|plot_|copy_|gather_")
 
+OF_LAYERS = {"evaluate_layers", "evaluate_tasks", "approximate_layers"}
 NEW_CELLS = {"draw_ensemble", "build_cell", "list_left_cells", "estimate_growth", "find_horizons"}
 DIRECT = {
     "results": "everything",
@@ -97,7 +107,18 @@ DIRECT = {
     "limits.dense_rank_N": {"measure_rank"},
     "limits.bound_N": {"check_bound", "draw_ensemble"},
     "limits.memory_mb": set(),
-    **{f"approximations.{name}": {"check_bound"} for name in APPROXIMATIONS},
+    **{f"approximations.{name}": {"check_bound", "approximate_layers"} for name in APPROXIMATIONS},
+    **{
+        f"evaluation.{name}": OF_LAYERS
+        for name in ("d_model", "N", "heads", "score_scales", "seeds")
+    },
+    "evaluation.tasks": {"evaluate_tasks"},
+    "acceptance.contrast": {"judge_acceptance"},
+    "acceptance.output_error": {"judge_acceptance"},
+    "acceptance.rank_threshold": {
+        *("evaluate_layers", "evaluate_controls", "evaluate_head_pairs"),
+        *("approximate_layers", "judge_acceptance"),
+    },
     "growth.decays": {"estimate_growth", "gather_combinations"},
     "figures.dpi": "figures",
     "figures.font_size": "figures",
@@ -229,6 +250,15 @@ FLIPS = {
     "approximations.noise": [1.0e-3],
     "approximations.rounding": [],
     "growth.decays": [0.5],
+    "evaluation.d_model": 8,
+    "evaluation.N": 7,
+    "evaluation.heads": [1],
+    "evaluation.score_scales": [2],
+    "evaluation.seeds": 3,
+    "evaluation.tasks": 3,
+    "acceptance.contrast": 0.4,
+    "acceptance.output_error": 0.4,
+    "acceptance.rank_threshold": 1.0e-4,
     "figures.dpi": 100,
     "figures.font_size": 9,
     "benchmark.sizes": [64],
@@ -263,7 +293,8 @@ def test_a_changed_key_reruns_what_reads_it(finished, path):
     else:
         expected = {r for r in closure(DIRECT[path]) if not BEHIND_THE_TABLES.match(r)}
         assert upstream_of_tables(jobs) == expected
-        gathering = {"gather_table", "gather_combinations", "judge_claims"}
+        gathering = {"gather_table", "gather_combinations", "judge_claims", "judge_acceptance"}
+        gathering |= {rule for rule in finished_rules(finished) if rule.startswith("evaluate_")}
         tables_follow = bool(gathering & closure(DIRECT[path]))
         assert ("judge_claims" in jobs) == tables_follow
 
@@ -374,7 +405,9 @@ def test_a_changed_environment_reruns_the_steps_in_it(finished):
     path.write_text(before.replace("python-flint=0.9.0", "python-flint=0.9.1"), encoding="utf-8")
     jobs = finished.planned("model.yaml")
     path.write_text(before, encoding="utf-8")
-    assert upstream_of_tables(jobs) == {"measure_rank", "tabulate_control", "list_packages"}
+    expected = {"measure_rank", "tabulate_control", "list_packages", "approximate_layers"}
+    expected |= {"evaluate_layers", "evaluate_controls", "evaluate_head_pairs"}
+    assert upstream_of_tables(jobs) == expected
 
 
 def test_a_cell_that_left_the_grid_is_listed_and_comes_back_for_free(finished):

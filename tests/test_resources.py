@@ -37,8 +37,17 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 """  # a small process between: a child's peak counts what it was forked from
 
 
+LAYERS = "--d-model 64 --N 192 --heads 4 --score-scales 1 --seeds 1"
+COMMANDS_OF_LAYERS = {
+    "evaluate_layers": f"{LAYERS} --rank-threshold 1e-6 --ranks r.csv --passage p.csv",
+    "approximate_layers": f"{LAYERS} --rank-threshold 1e-6 --ranks 8 --output a.csv",
+    "evaluate_tasks": f"{LAYERS} --tasks 1 --runs runs.csv --output t.csv",
+}
+
+
 def peak_mb(step: str, folder: Path) -> float:
-    command = [sys.executable, str(ROOT / "scripts" / f"{step}.py"), *COMMANDS[step].split()]
+    arguments = (COMMANDS | COMMANDS_OF_LAYERS)[step].split()
+    command = [sys.executable, str(ROOT / "scripts" / f"{step}.py"), *arguments]
     measuring = [sys.executable, "-c", MEASURING, *command]
     run = subprocess.run(measuring, cwd=folder, capture_output=True, text=True, check=True)
     return int(run.stdout) / 1024
@@ -48,6 +57,15 @@ def test_memory(tmp_path):
     """The steps run in order, each on the files of those before it."""
     for step in COMMANDS:
         declared_mb = resources.memory_mb(step, N, D, 1, LIMITS)
+        assert declared_mb / 6 < peak_mb(step, tmp_path) < declared_mb, step
+
+
+def test_memory_of_layers(tmp_path):
+    for step in COMMANDS_OF_LAYERS:
+        estimate = (
+            resources.task_megabytes if step == "evaluate_tasks" else resources.layer_megabytes
+        )
+        declared_mb = estimate(192, 64)
         assert declared_mb / 6 < peak_mb(step, tmp_path) < declared_mb, step
 
 

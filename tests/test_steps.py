@@ -28,6 +28,8 @@ SCRIPTS = (
     *("benchmark", "benchmark_matrix", "benchmark_run"),
     *("approximation_cost", "approximation_cost_run"),
     *("estimate_growth", "gather_combinations", "compare_growth"),
+    *("evaluate_layers", "evaluate_controls", "evaluate_head_pairs", "evaluate_tasks"),
+    *("approximate_layers", "judge_acceptance"),
 )
 CONTROLS = (
     "two_token",

@@ -54,7 +54,16 @@ def test_order_of_lists_and_repeated_cells_change_nothing(tmp_path):
 def test_every_default_of_the_schema_is_filled_in(tmp_path):
     loaded, _ = read(tmp_path, GOOD)
     assert loaded["results"] == "results"
-    for block in ("limits", "approximations", "growth", "figures", "benchmark"):
+    blocks = (
+        "limits",
+        "approximations",
+        "growth",
+        "evaluation",
+        "acceptance",
+        "figures",
+        "benchmark",
+    )
+    for block in blocks:
         properties = study.read_schema("study")["properties"][block]["properties"]
         defaults = {k: v["default"] for k, v in properties.items() if "default" in v}
         assert loaded[block] == defaults
@@ -140,6 +149,17 @@ BAD = {
     "list as a key": ("sources:", "[1, 2]: 3\nsources:", ["cannot be a key"]),
     "number as a key": ("sources:", "7: 3\nsources:", ["the key 7 is no word"]),
     "no kind": ("{kind: gaussian, members: 2}", "{members: 2}", ["'kind' is missing"]),
+    "target contrast of 0": (
+        "sources:",
+        "acceptance: {contrast: 0}\nsources:",
+        ["acceptance.contrast: 0"],
+    ),
+    "unknown threshold": (
+        "sources:",
+        "acceptance: {output_eror: 1}\nsources:",
+        ["acceptance.output_eror: unknown key, did you mean 'output_error'?"],
+    ),
+    "two tokens": ("sources:", "evaluation: {N: 2}\nsources:", ["evaluation.N: 2", "minimum of 3"]),
     "not a mapping": (GOOD, "[1, 2]", ["a study is a mapping"]),
     "not YAML": (GOOD, "a: [1,", ["not valid YAML"]),
 }
@@ -155,6 +175,20 @@ def test_bad_studies_are_refused_in_one_line(tmp_path, name):
     assert "\n" not in message
     assert "study.yaml" in message or message.startswith(("cells[", "sources"))
     assert all(word in message for word in words), message
+
+
+@pytest.mark.parametrize(
+    ("block", "message"),
+    [
+        ({"heads": [1, 3]}, "evaluation.heads[1]: 3 does not divide evaluation.d_model = 16"),
+        ({"score_scales": [0]}, "evaluation.score_scales: [0] is not allowed"),
+    ],
+)
+def test_layers_that_would_not_compare_are_refused(tmp_path, block, message):
+    loaded, _ = read(tmp_path, GOOD + yaml.safe_dump({"evaluation": block}))
+    with pytest.raises(study.StudyError) as error:
+        study.check_evaluation(loaded)
+    assert str(error.value).startswith(message) and "\n" not in str(error.value)
 
 
 def test_claims_are_checked(tmp_path):

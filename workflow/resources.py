@@ -85,6 +85,21 @@ def growth_megabytes(rows: int, d: int) -> int:
     return INTERPRETER_MB + round(BYTES * (16 * rows * d + 8 * d * d) / 2**20)
 
 
+def layer_megabytes(N: int, d_model: int) -> int:
+    """Megabytes of a job that evaluates layers: a few arrays of N^2 x d_model, and what an exact
+    rank holds of N x (N d_model) integers at most, as `matrices_alive` says of one matrix."""
+    return INTERPRETER_MB + round(BYTES * (4 + 16) * N * N * d_model / 2**20)
+
+
+TASK_DRAWS = 768
+"""As many sequences as scripts/evaluate_tasks.py draws for a task."""
+
+
+def task_megabytes(N: int, d_model: int) -> int:
+    """Megabytes of a job that evaluates tasks: sequences, their attention, and copies of both."""
+    return INTERPRETER_MB + round(BYTES * 3 * TASK_DRAWS * N * d_model * 2 / 2**20)
+
+
 def horizon_megabytes(tokens: int, d: int) -> int:
     """Megabytes of a job that searches a horizon: q, k, factors, copies, and a Krylov basis."""
     return INTERPRETER_MB + round(BYTES * (10 * tokens * d + 400 * tokens) / 2**20)

@@ -227,6 +227,20 @@ def _check_shape(source: Mapping[str, Any], key: CellKey, index: int) -> None:
         raise StudyError(f"cells[{index}].N: {key.N} is not to be had; {allowed}")
 
 
+def check_evaluation(study: Mapping[str, Any]) -> None:
+    """Raise StudyError for heads that do not divide d_model, whose parameters would differ, and for
+    scales of which none makes scores."""
+    d_model, scales = study["evaluation"]["d_model"], study["evaluation"]["score_scales"]
+    if not any(scales):
+        raise StudyError(f"evaluation.score_scales: {scales} is not allowed; one must be above 0")
+    for index, heads in enumerate(study["evaluation"]["heads"]):
+        if d_model % heads:
+            raise StudyError(
+                f"evaluation.heads[{index}]: {heads} does not divide evaluation.d_model ="
+                f" {d_model}; take a divisor"
+            )
+
+
 def load_claims(path: Path) -> list[dict[str, Any]]:
     """The claims, checked: schema, and ids that differ."""
     claims = read_yaml(path)

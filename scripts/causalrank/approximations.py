@@ -15,6 +15,7 @@ NO_CAUSAL_FORM = "no causal form: a projection of the tokens mixes later ones in
 SOFTMAX_ONLY = "approximates exp(q . k): softmax only"
 ROWS_ONLY = "its rows are softmaxes: row-normalized only"
 FEW_TOKENS = "more landmarks than tokens"
+NOT_FINITE = "an entry is beyond the largest number of the format"
 
 Strength = int | float | str
 
@@ -140,3 +141,17 @@ APPROXIMATIONS: dict[str, Approximation] = {
         "relative standard deviation", float, _noise, values=perturbation.adversarial_values
     ),
 }
+
+
+def approximate(
+    name: str, head: Head, strength: Strength, generator: Generator
+) -> tuple[np.ndarray | None, str]:
+    """The approximation of the head's matrix, shape (N, N), or None and why there is none."""
+    approximation = APPROXIMATIONS[name]
+    if reason := approximation.lacks(head, strength):
+        return None, reason
+    try:
+        A_hat = approximation.function(head, strength, generator)
+    except (OverflowError, ZeroDivisionError) as error:
+        return None, str(error)
+    return (A_hat, "") if np.isfinite(A_hat).all() else (None, NOT_FINITE)

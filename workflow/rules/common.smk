@@ -24,6 +24,7 @@ def read_study():
     try:
         study = studies.load(files or [Path("config/config.yaml")], workflow.config_settings.config)
         grid = studies.cells(study)
+        studies.check_evaluation(study)
         check_user_files(study, grid)
         check_memory(study, grid)
         return study, grid, studies.load_claims(Path(study["claims"]))
@@ -64,6 +65,7 @@ def check_memory(study, grid):
     """Refuse a cell that does not fit, and tell the scheduler how much there is to share."""
     available = study["limits"].get("memory_mb", resources.machine_memory_mb())
     workflow.register_resource("mem_mb", available)
+    check_memory_of_layers(study["evaluation"], available)
     for cell in grid:
         for step in resources.STEPS:
             needed = resources.memory_mb(
@@ -76,6 +78,16 @@ def check_memory(study, grid):
                     " members, lower limits (rounded_N, bound_N, ...)"
                     " so that the step skips it, or raise limits.memory_mb"
                 )
+
+
+def check_memory_of_layers(evaluation, available):
+    N, d_model = evaluation["N"], evaluation["d_model"]
+    needed = max(f(N, d_model) for f in (resources.layer_megabytes, resources.task_megabytes))
+    if needed > available:
+        raise studies.StudyError(
+            f"evaluation: N = {N}, d_model = {d_model} needs {needed} MB, and there are"
+            f" {available} MB; take smaller ones, or raise limits.memory_mb"
+        )
 
 
 def enter_situation():
@@ -325,5 +337,7 @@ TABLES = [
     for name in (
         *(*GATHERED, *CONTROLS, "verdicts", "summary", *(["heads"] if MODELS else [])),
         *("growth", "growth_sizes", "growth_slopes", "horizon"),
+        *("layer_ranks", "layer_passage", "contrast_controls", "head_pairs", "task_runs", "tasks"),
+        *("approximate_layers", "acceptance", "acceptance_history"),
     )
 ]

@@ -13,6 +13,8 @@ FIGURES = [
         *(["depth_by_head"] if MODELS else []),
         "bound_tightness",
         "matrix_against_output",
+        "acceptance",
+        "contrast",
         "two_token",
         "running_sum",
         "rank_one_softmax",
@@ -26,7 +28,8 @@ HEADLINES = (
     "horizon",
     *(["depth_by_head"] if MODELS else []),
 )
-PAGES = [f"{R}/pages/{name}.html" for name in ("claims", "summary", "verdicts", "packages")]
+PAGE_NAMES = ("claims", "summary", "verdicts", "acceptance", "acceptance_history", "packages")
+PAGES = [f"{R}/pages/{name}.html" for name in PAGE_NAMES]
 GALLERY = [f"{R}/gallery/{name}.png" for name in HEADLINES]
 
 
@@ -492,7 +495,7 @@ rule typeset_page:
     benchmark:
         f"{R}/benchmarks/typeset_page/{{page}}.tsv"
     wildcard_constraints:
-        page="claims|summary|verdicts|packages",
+        page="|".join(PAGE_NAMES),
     conda:
         "../../envs/linalg.yaml"
     resources:
