@@ -178,6 +178,7 @@ rule check_bound:
         code=digest("check_bound.py", "linalg"),
         max_N=options(max_N=STUDY["limits"]["bound_N"]),
         ladders=ladder_options(),
+        memory=REUSE_MEMORY,
     shell:
-        "{REUSE_MEMORY} python scripts/check_bound.py {params.max_N} {params.ladders}"
+        "{params.memory} python scripts/check_bound.py {params.max_N} {params.ladders}"
         " --input {input} --output {output} 2> {log}"
