@@ -7,7 +7,19 @@ its value at j = 128 of N = 512. Of sigma, not of sigma squared.
 
 import numpy as np
 
+from .feature_maps import FEATURE_MAPS
 from .inertia import Counts
+from .mixing import factored, normalized_factors, softmax
+from .spectrum import factored_singular_values, summarize
+
+FRACTIONS = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)
+QUANTITIES = (
+    *(("cumulative", fraction) for fraction in FRACTIONS),
+    ("index_of_90", None),
+    ("stable_rank", None),
+    ("effective_rank", None),
+)
+"""What `read_off` gives, in its order: a name, and for a share of which fraction of N."""
 
 
 def gram_singular_values(A: np.ndarray) -> np.ndarray:
@@ -43,6 +55,37 @@ def cumulative_share(sigma: np.ndarray, fraction: float) -> float:
 def index_of_share(sigma: np.ndarray, share: float) -> int:
     """The smallest j for which the first j of singular values, shape (N,), carry the share."""
     return 1 + int(np.argmax(np.cumsum(sigma) >= share * sigma.sum()))
+
+
+def head_singular_values(
+    q: np.ndarray, k: np.ndarray, feature_map: str, mask: str, normalization: str
+) -> np.ndarray:
+    """The singular values, shape (N,), of the mixing matrix of a head's q, k of shape (N, d).
+
+    Those of linear attention without a mask come from its factors, all others from the Gram
+    matrix. Raises what forming the matrix raises.
+    """
+    if feature_map == "softmax":
+        return gram_singular_values(softmax(q, k, mask, normalization))
+    F, G = FEATURE_MAPS[feature_map](q), FEATURE_MAPS[feature_map](k)
+    if mask == "bidirectional" and F.shape[1] < len(F):
+        if normalization == "row":
+            F, G = normalized_factors(F, G)
+        return factored_singular_values(F, G)
+    return gram_singular_values(factored(F, G, mask, normalization))
+
+
+def read_off(sigma: np.ndarray) -> list[float]:
+    """The `QUANTITIES` of singular values of shape (N,); NaN if all are zero.
+
+    index_of_90 is the smallest j whose first j values carry 90 % of the sum, over N.
+    """
+    if sigma[0] == 0.0:
+        return [float("nan")] * len(QUANTITIES)
+    shares = [cumulative_share(sigma, fraction) for fraction in FRACTIONS]
+    ranks = summarize(sigma)
+    index = index_of_share(sigma, 0.9) / len(sigma)
+    return [*shares, index, ranks.stable_rank, ranks.effective_rank]
 
 
 def counted_share(counts: Counts, fraction: float) -> tuple[float, float]:

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .projection import row_failure_bound
+
 
 @dataclass(frozen=True)
 class Uniform:
@@ -36,3 +38,14 @@ def uniform_errors(P: np.ndarray, W: np.ndarray, PW: np.ndarray, R: np.ndarray) 
         worst_entry=float(np.abs(error / scale).max()),
         frobenius=float(np.linalg.norm(lengths) / np.linalg.norm(targets)),
     )
+
+
+def row_column_bound(n: int, columns: int, k: int, epsilon: float) -> float:
+    """What the probability of `worst_entry` > epsilon is at most, by the union of them all."""
+    return min(1.0, n * columns * row_failure_bound(k, epsilon))
+
+
+def predicted_frobenius(P: np.ndarray, W: np.ndarray, PW: np.ndarray, k: int) -> float:
+    """The root mean square of `frobenius`, in closed form."""
+    squares = (np.linalg.norm(P) * np.linalg.norm(W)) ** 2 + np.linalg.norm(PW) ** 2
+    return float(np.sqrt(squares / k) / np.linalg.norm(PW))
