@@ -15,7 +15,7 @@ from encode_text import add_model_options, encodings
 from projection_tables import (
     EPSILON,
     FORMS,
-    KEYS,
+    HEADS,
     UNIFORM,
     form_frequencies,
     generator_of,
@@ -24,11 +24,6 @@ from projection_tables import (
 from whole_files import write_csv
 
 DRAWS = 200
-HEADER = (
-    *(*KEYS, "layer", "head", "column", "epsilon", "k", "draws", "amplification"),
-    "predicted_rms_error",
-    *(f"{form}_{x}" for form in FORMS for x in ("frequency", "low", "high", "bound")),
-)
 
 
 def head_rows(key: tuple, P: np.ndarray, v: np.ndarray, noise: np.ndarray) -> Iterator[tuple]:
@@ -60,7 +55,7 @@ def main() -> None:
         P, key = softmax(q, k, "bidirectional", "row"), (args.source, *q.shape, layer, head)
         rows += head_rows(key, P, v, noise)
         uniform.append(uniform_row(key, "values", P, v, generator_of(*key, "uniform")))
-    write_csv(args.output, HEADER, rows)
+    write_csv(args.output, HEADS, rows)
     write_csv(args.uniform, UNIFORM, uniform)
 
 

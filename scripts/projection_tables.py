@@ -12,6 +12,11 @@ DRAWS = 500
 UNIFORM_DRAWS = 50
 FORMS = ("relative", "norm", "rows")
 KEYS = ("source", "N", "d")
+HEADS = (
+    *(*KEYS, "layer", "head", "column", "epsilon", "k", "draws", "amplification"),
+    "predicted_rms_error",
+    *(f"{form}_{x}" for form in FORMS for x in ("frequency", "low", "high", "bound")),
+)
 UNIFORM = (
     *(*KEYS, "layer", "head", "columns", "epsilon", "k", "draws"),
     *(f"{form}_{x}" for form in ("relative", "entry") for x in ("frequency", "low", "high")),

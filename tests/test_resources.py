@@ -35,8 +35,9 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 """  # a small process between: a child's peak counts what it was forked from
 
 
-def peak_mb(step: str, folder: Path) -> float:
-    command = [sys.executable, str(ROOT / "scripts" / f"{step}.py"), *COMMANDS[step].split()]
+def peak_mb(step: str, folder: Path, options: str = "") -> float:
+    words = (options or COMMANDS[step]).split()
+    command = [sys.executable, str(ROOT / "scripts" / f"{step}.py"), *words]
     measuring = [sys.executable, "-c", MEASURING, *command]
     run = subprocess.run(measuring, cwd=folder, capture_output=True, text=True, check=True)
     return int(run.stdout) / 1024
@@ -47,6 +48,26 @@ def test_memory(tmp_path):
     for step in COMMANDS:
         declared_mb = resources.memory_mb(step, N, D, 1, LIMITS)
         assert declared_mb / 6 < peak_mb(step, tmp_path) < declared_mb, step
+
+
+LENGTH = f"--source g --N {N} --input source.npz"
+OF_LENGTHS = {
+    "measure_concentration": (
+        resources.concentration_megabytes(N),
+        f"{LENGTH} --kinds softmax/causal/row exp/causal/none --output c.npz",
+    ),
+    "project_draws": (
+        resources.projection_megabytes(N),
+        f"{LENGTH} --output p.csv --needed k.csv --uniform u.csv",
+    ),
+}
+
+
+@pytest.mark.parametrize("step", OF_LENGTHS)
+def test_memory_of_lengths(step, tmp_path):
+    peak_mb("draw_ensemble", tmp_path)
+    declared_mb, command = OF_LENGTHS[step]
+    assert declared_mb / 6 < peak_mb(step, tmp_path, command) < declared_mb
 
 
 def test_memory_grows_with_the_cell_and_falls_with_the_limits():

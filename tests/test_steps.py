@@ -27,6 +27,8 @@ SCRIPTS = (
     *("average_heads", "judge_claims", "typeset_table", "list_left_cells"),
     *("benchmark", "benchmark_matrix", "benchmark_run"),
     *("estimate_growth", "gather_combinations", "compare_growth"),
+    *("measure_concentration", "encode_concentration", "average_concentration", "summarize_tails"),
+    *("project_draws", "project_heads", "gather_lengths"),
 )
 CONTROLS = ("two_token", "running_sum", "rank_one_softmax", "product_rank", "all_ones")
 KEYS = ["source", "N", "d", "feature_map", "member", "mask", "normalization"]

@@ -99,23 +99,23 @@ rule average_concentration:
         " --layers {output.layers} 2> {log}"
 
 
-rule bound_tails:
+rule summarize_tails:
     input:
         f"{R}/tables/spectral_density.csv",
     output:
         f"{R}/tables/tails.csv",
     log:
-        f"{R}/logs/bound_tails.log",
+        f"{R}/logs/summarize_tails.log",
     benchmark:
-        f"{R}/benchmarks/bound_tails.tsv"
+        f"{R}/benchmarks/summarize_tails.tsv"
     conda:
         "../../envs/linalg.yaml"
     resources:
         mem_mb=500,
     params:
-        code=digest("bound_tails.py", "linalg"),
+        code=digest("summarize_tails.py", "linalg"),
     shell:
-        "python scripts/bound_tails.py --spectral-density {input} --output {output} 2> {log}"
+        "python scripts/summarize_tails.py --spectral-density {input} --output {output} 2> {log}"
 
 
 rule plot_concentration:
