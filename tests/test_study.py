@@ -35,6 +35,7 @@ def read(tmp_path: Path, text: str) -> tuple[dict, list[study.CellKey]]:
     path = tmp_path / "study.yaml"
     path.write_text(text, encoding="utf-8")
     loaded = study.load([path], {})
+    study.concentrations(loaded), study.projections(loaded)
     return loaded, study.cells(loaded)
 
 
@@ -52,7 +53,8 @@ def test_cells_multiply_and_sort(tmp_path):
 def test_order_of_lists_and_repeated_cells_change_nothing(tmp_path):
     _, grid = read(tmp_path, GOOD)
     block = "  - {source: gaussian, N: 4, d: 2, feature_map: exp}\n"
-    turned = GOOD.replace("[8, 4]", "[4, 8]").replace("[relu, exp]", "[exp, relu]") + block
+    turned = GOOD.replace("[8, 4]", "[4, 8]").replace("[relu, exp]", "[exp, relu]")
+    turned = turned.replace("concentration:", f"{block}concentration:")
     assert read(tmp_path, turned)[1] == grid
 
 
