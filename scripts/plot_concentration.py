@@ -32,9 +32,10 @@ OFFSET = 0.08
 
 
 def quarter(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of softmax heads, at a quarter of N."""
-    rows = (table.feature_map == "softmax") & (table.quantity == "cumulative")
-    return table[rows & (table.fraction == 0.25) & table.layer.notna()]
+    """The rows of softmax attention's heads, at a quarter of N."""
+    rows = (table.feature_map == "softmax") & (table.normalization == "row")
+    rows &= (table.quantity == "cumulative") & (table.fraction == 0.25)
+    return table[rows & table.layer.notna()]
 
 
 def most_windows(table: pd.DataFrame) -> pd.DataFrame:
