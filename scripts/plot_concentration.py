@@ -98,7 +98,7 @@ def draw(concentration: pd.DataFrame, layers: pd.DataFrame, font_size: float) ->
             say(above, f"no {mask} softmax matrices of a model")
             continue
         first = shown.iloc[0]
-        above.set_title(f"{MASK_TITLES[mask]}, N = {first.N}, {first.windows} windows")
+        above.set_title(f"{MASK_TITLES[mask]},\nN = {first.N}, mean of {first.windows} windows")
         image = draw_heatmap(above, shown, (longest["mean"].min(), longest["mean"].max()))
         draw_layers(below, most_windows(means[means["mask"] == mask]), lengths)
     if image is not None:

@@ -84,11 +84,8 @@ def draw(projection: pd.DataFrame, needed: pd.DataFrame, font_size: float) -> Fi
     for axes, title in zip(panels, titles, strict=True):
         axes.set_title(title)
         axes.set_xlabel("N (tokens)")
-        if table.empty:
-            say(axes, "no projections")
-        else:
-            grid_axis(axes.xaxis, table.N.unique(), closest=3.9)
     if table.empty:
+        say(panels[1], "no projections of softmax matrices")
         return figure
     panels[0].set_ylabel(f"failures at the theorem's k, ε = {epsilon:g}")
     draw_frequencies(panels[0], table[table.form == "relative"])
@@ -96,6 +93,8 @@ def draw(projection: pd.DataFrame, needed: pd.DataFrame, font_size: float) -> Fi
     panels[2].set_ylabel("k")
     grid_axis(panels[2].yaxis, [10.0**power for power in range(1, 6)])
     draw_needed(panels[2], smallest)
+    for axes in panels:
+        grid_axis(axes.xaxis, table.N.unique(), closest=6.0)
     handles = [
         *(
             Line2D([], [], color=color, marker=marker, markerfacecolor="none", label=f"w {label}")

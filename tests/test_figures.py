@@ -462,7 +462,7 @@ def test_the_record_is_that_of_most_windows_and_its_numbers_are_fields() -> None
         " and normalization == 'row'"
     )
     for panel, mask in zip(axes[:2], MASKS, strict=True):
-        assert panel.get_title("left").endswith("N = 16, 5 windows")
+        assert panel.get_title("left").endswith("N = 16, mean of 5 windows")
         fields = table[table["mask"] == mask].sort_values(["layer", "head"])["mean"]
         assert [text.get_text() for text in panel.texts] == [f"{value:.2f}" for value in fields]
     lines = [line for line in axes[2].lines if len(line.get_xdata()) == 3]

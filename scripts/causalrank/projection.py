@@ -34,8 +34,9 @@ exactly, so that ||P R^T R w - P w|| <= eps ||P||_F |w| fails with a probability
 2 / (k eps^2), whatever n is: that form needs no logarithm. Relatively to ||P w|| the mean square
 is (kappa + 1) / k with the `amplification` kappa = ||P||_F^2 |w|^2 / ||P w||^2. It is at least the
 stable rank of P, and the theorem's form holds when kappa stays below k eps^2. For a softmax of
-random scores kappa is constant for w of one sign and grows like n for w of mean zero and for a
-single token's w.
+random scores of unit variance kappa tends to e E w^2 / (E w)^2 for independent entries of a mean
+E w that is not zero, whatever n is; for w less its mean it grows like e n / (e - 1), and for one
+token's w like n.
 """
 
 import math

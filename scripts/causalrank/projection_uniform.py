@@ -30,7 +30,7 @@ class Uniform:
 
 def uniform_errors(P: np.ndarray, W: np.ndarray, PW: np.ndarray, R: np.ndarray) -> Uniform:
     """For P (n, n), W (n, columns), PW = P W and R (k, n), whose entries are N(0, 1/k)."""
-    error = (P @ R.T) @ (R @ W) - PW
+    error = np.linalg.multi_dot([P, R.T, R, W]) - PW
     lengths, targets = np.linalg.norm(error, axis=0), np.linalg.norm(PW, axis=0)
     scale = np.outer(np.linalg.norm(P, axis=1), np.linalg.norm(W, axis=0))
     return Uniform(

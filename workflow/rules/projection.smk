@@ -1,13 +1,3 @@
-def projected(table):
-    """The parts of a table: of all keys, of the model's or of the others."""
-    models = {"projection_heads": (True,), "projection_uniform": (True, False)}.get(table, (False,))
-    return [
-        f"{R}/{table}/{'model' if is_model(key) else 'arrays'}/{key.path}.csv"
-        for key in PROJECTION
-        if is_model(key) in models
-    ]
-
-
 rule project_draws:
     input:
         source_file,
@@ -29,11 +19,6 @@ rule project_draws:
         "python scripts/project_draws.py --source {wildcards.source} --N {wildcards.N}"
         " --input {input} --output {output.table} --needed {output.needed}"
         " --uniform {output.uniform} 2> {log}"
-
-
-def first_window(wildcards):
-    length = {"window": int(wildcards.N), "windows": 1}
-    return options_of_model(STUDY["sources"][wildcards.source] | length)
 
 
 rule project_heads:
