@@ -14,7 +14,6 @@ from figure_style import (
     add_options,
     grid_axis,
     legend,
-    log10_axis,
     map_style,
     maps_of,
     save,
@@ -24,6 +23,8 @@ from figure_style import (
 )
 
 COLUMNS = ["source", "N", "d", "feature_map", "mask", "normalization", "mean", "low", "high"]
+
+FRACTIONS = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 
 def draw_map(axes: Axes, name: str, exact: pd.DataFrame, bounds: pd.DataFrame) -> None:
@@ -35,9 +36,8 @@ def draw_map(axes: Axes, name: str, exact: pd.DataFrame, bounds: pd.DataFrame) -
         bounds.index_of_90_low,
         bounds.index_of_90_high,
         color=style["color"],
-        linestyle=style["linestyle"],
-        linewidth=2.5,
-        alpha=0.6,
+        linewidth=3.0,
+        alpha=0.5,
     )
 
 
@@ -50,6 +50,8 @@ def draw(tails: pd.DataFrame, concentration: pd.DataFrame, font_size: float) -> 
     figure, (panels,) = sheet(font_size, 75, 1, 2, sharex=True, sharey=True)
     panels[0].set_ylabel("fraction of singular values\nwith 90 % of their sum")
     maps = maps_of(both, "N")
+    smallest = both[["mean", "index_of_90_low"]].min().min()
+    bottom = max((x for x in FRACTIONS if x <= smallest), default=FRACTIONS[0])
     for axes, mask in zip(panels, MASKS, strict=True):
         axes.set_title(MASK_TITLES[mask])
         axes.set_xlabel("N (tokens)")
@@ -62,7 +64,8 @@ def draw(tails: pd.DataFrame, concentration: pd.DataFrame, font_size: float) -> 
             parts = (part[part["mask"] == mask].sort_values("N") for part in parts)
             draw_map(axes, name, *parts)
         grid_axis(axes.xaxis, both.N.unique(), closest=2.1)
-        log10_axis(axes.yaxis)
+        grid_axis(axes.yaxis, FRACTIONS)
+        axes.set(xlim=(0.8 * both.N.min(), 1.25 * both.N.max()), ylim=(bottom, 1))
     if maps:
         sources = both[["source", "d"]].drop_duplicates()
         names = ", ".join(f"{row.source}, d = {row.d}" for row in sources.itertuples())
