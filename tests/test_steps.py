@@ -30,6 +30,8 @@ SCRIPTS = (
     *("estimate_growth", "gather_combinations", "compare_growth"),
     *("evaluate_layers", "evaluate_controls", "evaluate_head_pairs", "evaluate_tasks"),
     *("approximate_layers", "judge_acceptance"),
+    *("measure_concentration", "encode_concentration", "average_concentration", "summarize_tails"),
+    *("project_draws", "project_heads", "gather_lengths"),
 )
 CONTROLS = (
     "two_token",

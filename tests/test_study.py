@@ -23,6 +23,11 @@ sources:
 cells:
   - {source: gaussian, N: [8, 4], d: 2, feature_map: [relu, exp]}
   - {source: minilm, N: 16, d: 32, feature_map: softmax}
+concentration:
+  - {source: minilm, N: [128, 8], d: 32, feature_map: [softmax, relu], mask: causal}
+  - {source: minilm, N: 8, d: 32, feature_map: softmax}
+projection:
+  - {source: [minilm, gaussian], N: 24, d: 32}
 """.replace("HEX", "a" * 64)
 
 
@@ -30,6 +35,7 @@ def read(tmp_path: Path, text: str) -> tuple[dict, list[study.CellKey]]:
     path = tmp_path / "study.yaml"
     path.write_text(text, encoding="utf-8")
     loaded = study.load([path], {})
+    study.concentrations(loaded), study.projections(loaded)
     return loaded, study.cells(loaded)
 
 
@@ -47,8 +53,26 @@ def test_cells_multiply_and_sort(tmp_path):
 def test_order_of_lists_and_repeated_cells_change_nothing(tmp_path):
     _, grid = read(tmp_path, GOOD)
     block = "  - {source: gaussian, N: 4, d: 2, feature_map: exp}\n"
-    turned = GOOD.replace("[8, 4]", "[4, 8]").replace("[relu, exp]", "[exp, relu]") + block
+    turned = GOOD.replace("[8, 4]", "[4, 8]").replace("[relu, exp]", "[exp, relu]")
+    turned = turned.replace("concentration:", f"{block}concentration:")
     assert read(tmp_path, turned)[1] == grid
+
+
+def test_kinds_of_a_length_are_united_and_sorted(tmp_path):
+    loaded, _ = read(tmp_path, GOOD)
+    kinds = study.concentrations(loaded)
+    assert [key.path for key in kinds] == ["source~minilm/N~8/d~32", "source~minilm/N~128/d~32"]
+    causal = ["relu/causal/none", "relu/causal/row", "softmax/causal/row"]
+    assert [*kinds.values()] == [[*causal[:2], "softmax/bidirectional/row", causal[2]], causal]
+    lengths = study.projections(loaded)
+    assert [key.path for key in lengths] == [
+        f"source~{x}/N~24/d~32" for x in ("gaussian", "minilm")
+    ]
+
+
+def test_a_study_without_concentration_and_projection_has_none(tmp_path):
+    loaded, _ = read(tmp_path, GOOD.split("concentration:")[0])
+    assert study.concentrations(loaded) == {} and study.projections(loaded) == []
 
 
 def test_every_default_of_the_schema_is_filled_in(tmp_path):
@@ -119,6 +143,28 @@ BAD = {
     ),
     "d of the model": ("d: 32", "d: 64", ["cells[1].d: 64", "d = 32"]),
     "N of the model": ("N: 16", "N: 1024", ["cells[1].N: 1024", "512 tokens"]),
+    "concentration of no source": (
+        "  - {source: minilm, N: [128, 8]",
+        "  - {source: miniln, N: [128, 8]",
+        ["concentration[0].source: 'miniln'", "did you mean 'minilm'"],
+    ),
+    "concentration past a window": (
+        "N: [128, 8]",
+        "N: [1280, 8]",
+        ["concentration[0].N: 1280", "512 tokens"],
+    ),
+    "concentration of a short window": (
+        "N: [128, 8]",
+        "N: [2, 8]",
+        ["concentration[0].N: 2", "3 tokens"],
+    ),
+    "concentration without a mask": (
+        "mask: causal",
+        "mask: casual",
+        ["concentration[0].mask", "did you mean 'causal'"],
+    ),
+    "projection of another d": ("N: 24, d: 32", "N: 24, d: 31", ["projection[0].d: 31", "d = 32"]),
+    "projection of one token": ("N: 24", "N: 1", ["projection[0].N", "1 is less"]),
     "negative scale": ("members: 2", "members: 2, scale: -1", ["sources.gaussian.scale", "-1"]),
     "results outside": ("sources:", "results: ../up\nsources:", ["results", "../up"]),
     "bad sha256": ("a" * 64 + ", folder", "abc, folder", ["sources.minilm.weights.sha256"]),
@@ -173,7 +219,9 @@ def test_bad_studies_are_refused_in_one_line(tmp_path, name):
         read(tmp_path, GOOD.replace(old, new, 1))
     message = str(error.value)
     assert "\n" not in message
-    assert "study.yaml" in message or message.startswith(("cells[", "sources"))
+    assert "study.yaml" in message or message.startswith(
+        ("cells[", "sources", "concentration[", "projection[")
+    )
     assert all(word in message for word in words), message
 
 

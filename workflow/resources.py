@@ -17,6 +17,12 @@ STEPS = (
 INTERPRETER_MB = 100
 GROWTH_CHAINS = 512
 """As many as scripts/estimate_growth.py follows."""
+ENCODER_MB = 500
+"""Of a window of 512 tokens: the weights, their double-precision copies, a layer's attention."""
+PROJECTIONS = 500
+"""As many as scripts/projection_tables.py draws at once."""
+UNIFORM_N = 1024
+"""Up to which N scripts/project_draws.py projects all columns at once."""
 BYTES = 8
 GESDD_NANOSECONDS = 0.6
 """Per N^3, for singular values alone, measured at N = 4096 on one core with a second one busy."""
@@ -103,3 +109,14 @@ def task_megabytes(N: int, d_model: int) -> int:
 def horizon_megabytes(tokens: int, d: int) -> int:
     """Megabytes of a job that searches a horizon: q, k, factors, copies, and a Krylov basis."""
     return INTERPRETER_MB + round(BYTES * (10 * tokens * d + 400 * tokens) / 2**20)
+
+
+def concentration_megabytes(N: int) -> int:
+    """Megabytes of a job that finds all singular values of N x N matrices: A, its parts, A^T A."""
+    return INTERPRETER_MB + round(BYTES * 6 * N * N / 2**20)
+
+
+def projection_megabytes(N: int) -> int:
+    """Megabytes of a job that projects: draws of three columns, and P where all are projected."""
+    draws = 14 * N * PROJECTIONS + 4 * min(N, 512) * N
+    return INTERPRETER_MB + round(BYTES * (draws + 8 * min(N, UNIFORM_N) ** 2) / 2**20)

@@ -37,6 +37,23 @@ class CellKey:
         return f"source~{self.source}/N~{self.N}/d~{self.d}/feature_map~{self.feature_map}"
 
 
+@dataclass(frozen=True, order=True)
+class LengthKey:
+    """What concentration and projection go by: a source, and how many tokens of it."""
+
+    source: str
+    N: int
+    d: int
+
+    @property
+    def path(self) -> str:
+        return f"source~{self.source}/N~{self.N}/d~{self.d}"
+
+
+DEFAULTS = {"mask": ["bidirectional", "causal"]}
+"""Of keys that a block may leave out."""
+
+
 class _UniqueKeyLoader(yaml.CSafeLoader):
     """YAML's last-one-wins for repeated keys would hide a source; here they are an error."""
 
@@ -200,31 +217,58 @@ def _as_list(value: Any) -> list:
 
 def cells(study: Mapping[str, Any]) -> list[CellKey]:
     """The distinct cells of all blocks, sorted, so that the order of lists has no effect."""
-    grid: set[CellKey] = set()
-    for index, block in enumerate(study["cells"]):
-        axes = [_as_list(block[key]) for key in ("source", "N", "d", "feature_map")]
+    keys = _multiplied(study, "cells", ("source", "N", "d", "feature_map"))
+    return sorted(set(itertools.starmap(CellKey, keys)))
+
+
+def concentrations(study: Mapping[str, Any]) -> dict[LengthKey, list[str]]:
+    """The kinds of matrices, map/mask/normalization, by source and length; both sorted.
+
+    Softmax is normalized by row, linear attention also not at all.
+    """
+    axes = ("source", "N", "d", "feature_map", "mask")
+    kinds: dict[LengthKey, set[str]] = {}
+    for source, N, d, feature_map, mask in _multiplied(study, "concentration", axes):
+        normalizations = ["row"] if feature_map == "softmax" else ["none", "row"]
+        names = {f"{feature_map}/{mask}/{name}" for name in normalizations}
+        kinds.setdefault(LengthKey(source, N, d), set()).update(names)
+    return {key: sorted(kinds[key]) for key in sorted(kinds)}
+
+
+def projections(study: Mapping[str, Any]) -> list[LengthKey]:
+    """The matrices that Linformer's theorem is tested on, sorted."""
+    keys = _multiplied(study, "projection", ("source", "N", "d"))
+    return sorted(set(itertools.starmap(LengthKey, keys)))
+
+
+def _multiplied(study: Mapping[str, Any], section: str, names: tuple[str, ...]) -> Iterator[tuple]:
+    """Every combination of the blocks of a section, as a tuple of `names`, source, N, d first."""
+    for index, block in enumerate(study[section]):
+        where = f"{section}[{index}]"
+        axes = [_as_list(block.get(name, DEFAULTS.get(name))) for name in names]
         for source in axes[0]:
             if source not in study["sources"]:
-                names = list(study["sources"])
+                known = list(study["sources"])
                 raise StudyError(
-                    f"cells[{index}].source: {source!r} is not among the sources"
-                    f"{_nearest(source, names)}; allowed: {', '.join(names)}"
+                    f"{where}.source: {source!r} is not among the sources"
+                    f"{_nearest(source, known)}; allowed: {', '.join(known)}"
                 )
-        for key in itertools.starmap(CellKey, itertools.product(*axes)):
-            _check_shape(study["sources"][key.source], key, index)
-            grid.add(key)
-    return sorted(grid)
+        for key in itertools.product(*axes):
+            _check_shape(study["sources"][key[0]], LengthKey(*key[:3]), where)
+            yield key
 
 
-def _check_shape(source: Mapping[str, Any], key: CellKey, index: int) -> None:
+def _check_shape(source: Mapping[str, Any], key: LengthKey, where: str) -> None:
     if source["kind"] != "model":
         return
     if key.d != source["head_dimension"]:
         allowed = f"the heads of {key.source} have d = {source['head_dimension']}"
-        raise StudyError(f"cells[{index}].d: {key.d} is not to be had; {allowed}")
+        raise StudyError(f"{where}.d: {key.d} is not to be had; {allowed}")
     if key.N > source["window"]:
         allowed = f"the windows of {key.source} have {source['window']} tokens"
-        raise StudyError(f"cells[{index}].N: {key.N} is not to be had; {allowed}")
+        raise StudyError(f"{where}.N: {key.N} is not to be had; {allowed}")
+    if key.N < 3 and not where.startswith("cells"):
+        raise StudyError(f"{where}.N: {key.N} is not to be had; a window has 3 tokens or more")
 
 
 def check_evaluation(study: Mapping[str, Any]) -> None:

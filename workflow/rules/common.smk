@@ -25,8 +25,10 @@ def read_study():
         study = studies.load(files or [Path("config/config.yaml")], workflow.config_settings.config)
         grid = studies.cells(study)
         studies.check_evaluation(study)
-        check_user_files(study, grid)
+        lengths = [*studies.concentrations(study), *studies.projections(study)]
+        check_user_files(study, [*grid, *lengths])
         check_memory(study, grid)
+        check_length_memory(study)
         return study, grid, studies.load_claims(Path(study["claims"]))
     except studies.StudyError as error:
         sys.exit(f"error in the study: {error}")
@@ -88,6 +90,30 @@ def check_memory_of_layers(evaluation, available):
             f"evaluation: N = {N}, d_model = {d_model} needs {needed} MB, and there are"
             f" {available} MB; take smaller ones, or raise limits.memory_mb"
         )
+
+
+def arrays_megabytes(source, N, d):
+    """What a step holds of q, k, v; of a model, what encoding a window takes."""
+    if source["kind"] == "model":
+        return resources.ENCODER_MB
+    return source.get("megabytes", 3 * 8 * members(source) * N * d // 2**20)
+
+
+def check_length_memory(study):
+    """Refuse a length of `concentration` or `projection` that does not fit."""
+    available = study["limits"].get("memory_mb", resources.machine_memory_mb())
+    sections = {
+        "concentration": (studies.concentrations(study), resources.concentration_megabytes),
+        "projection": (studies.projections(study), resources.projection_megabytes),
+    }
+    for section, (keys, megabytes) in sections.items():
+        for key in keys:
+            needed = megabytes(key.N) + arrays_megabytes(study["sources"][key.source], key.N, key.d)
+            if needed > available:
+                raise studies.StudyError(
+                    f"{section}: source {key.source}, N = {key.N} needs {needed} MB, and there"
+                    f" are {available} MB; take a smaller N or raise limits.memory_mb"
+                )
 
 
 def enter_situation():
@@ -295,7 +321,10 @@ def model_wheel(part):
 
 
 def model_options(wildcards):
-    model = STUDY["sources"][wildcards.source]
+    return options_of_model(STUDY["sources"][wildcards.source])
+
+
+def options_of_model(model):
     return options(
         weights_folder=model["weights"]["folder"],
         text_file=model["text"]["file"],
@@ -330,14 +359,30 @@ GATHERED = (
     "methods",
     "baselines",
 )
-MODELS = sorted({cell.source for cell in GRID if STUDY["sources"][cell.source]["kind"] == "model"})
-ENVIRONMENT_NAMES = ["exact", "figures", "linalg", *(["model"] if MODELS else []), "tables"]
+
+
+def is_model(key):
+    return STUDY["sources"][key.source]["kind"] == "model"
+
+
+MODELS = sorted({cell.source for cell in GRID if is_model(cell)})
+CONCENTRATION = studies.concentrations(STUDY)
+PROJECTION = studies.projections(STUDY)
+ENCODED = any(map(is_model, [*GRID, *CONCENTRATION, *PROJECTION]))
+ENVIRONMENT_NAMES = ["exact", "figures", "linalg", *(["model"] if ENCODED else []), "tables"]
+PROJECTED = [
+    *(["projection_uniform"] if PROJECTION else []),
+    *([] if all(map(is_model, PROJECTION)) else ["projection", "projection_needed"]),
+    *(["projection_heads"] if any(map(is_model, PROJECTION)) else []),
+]
 TABLES = [
     f"{R}/tables/{name}.csv"
     for name in (
         *(*GATHERED, *CONTROLS, "verdicts", "summary", *(["heads"] if MODELS else [])),
-        *("growth", "growth_sizes", "growth_slopes", "horizon"),
+        *("growth", "growth_sizes", "growth_slopes", "horizon", "tails"),
+        *(["concentration", "concentration_layers"] if CONCENTRATION else []),
         *("layer_ranks", "layer_passage", "contrast_controls", "head_pairs", "task_runs", "tasks"),
         *("approximate_layers", "acceptance", "acceptance_history"),
+        *PROJECTED,
     )
 ]

@@ -1,0 +1,118 @@
+"""Test Linformer's theorem on the softmax matrix of drawn queries and keys, or of a file's.
+
+Of the first member, fixed, and for three kinds of column w: `uniform`, independent on (0, 1);
+`mean_zero`, normal numbers less their mean; `one_hot`, one token's. All kinds, epsilons and k of
+a matrix share the draws h of the law; each row's interval holds by itself.
+"""
+
+import argparse
+from collections.abc import Iterator
+
+import numpy as np
+
+from causalrank.mixing import softmax
+from causalrank.projection import (
+    Column,
+    columns,
+    draw_errors,
+    failure_bounds,
+    predicted_errors,
+    smallest_k,
+    theorem_k,
+)
+from projection_tables import (
+    DRAWS,
+    EPSILON,
+    FORMS,
+    KEYS,
+    UNIFORM,
+    frequency,
+    generator_of,
+    uniform_row,
+)
+from whole_files import load_arrays, write_csv
+
+EPSILONS = (EPSILON, 0.25)
+ALLOWED = 0.05
+LADDER = [round(2 ** (step / 2)) for step in range(2, 41)]
+ROWS = 512
+UNIFORM_N = 1024
+KINDS = ("uniform", "mean_zero", "one_hot")
+HEADER = (
+    *(*KEYS, "column", "epsilon", "k", "form", "draws", "frequency", "low", "high", "bound"),
+    *("amplification", "median_error", "rms_error", "predicted_rms_error"),
+)
+NEEDED = (
+    *(*KEYS, "column", "epsilon", "form", "k_needed", "k_theorem", "ladder_end"),
+    *("amplification", "draws"),
+)
+Key = tuple[str, int, int]
+
+
+def blocks(q: np.ndarray, k: np.ndarray) -> Iterator[np.ndarray]:
+    """The rows of the softmax matrix of q, k, shape (n, d), some at a time."""
+    for first in range(0, len(q), ROWS):
+        yield softmax(q[first : first + ROWS], k, "bidirectional", "row", first)
+
+
+def drawn_columns(key: Key) -> np.ndarray:
+    """w of each of the `KINDS`, shape (n, kinds)."""
+    n = key[1]
+    generator = generator_of(*key, "columns")
+    positive, normal = generator.uniform(0, 1, n), generator.standard_normal(n)
+    token = np.zeros(n)
+    token[generator.integers(n)] = 1.0
+    return np.stack([positive, normal - normal.mean(), token], axis=1)
+
+
+def theorem_rows(key: Key, name: str, column: Column) -> Iterator[tuple]:
+    for epsilon in EPSILONS:
+        k = theorem_k(key[1], epsilon)
+        errors = draw_errors(column, k, generator_of(*key, name, k))
+        predicted = dict(zip(FORMS, predicted_errors(column, k), strict=False))
+        for form, bound in zip(FORMS, failure_bounds(column, k, epsilon), strict=True):
+            values = getattr(errors, form)
+            yield (
+                *(*key, name, epsilon, k, form, DRAWS, *frequency(values > epsilon), bound),
+                *(column.amplification, float(np.median(values))),
+                *(float(np.sqrt(np.mean(values**2))), predicted.get(form)),
+            )
+
+
+def needed_rows(key: Key, name: str, column: Column) -> Iterator[tuple]:
+    """The smallest k of the ladder from which on a form fails in less than 5 % of the draws."""
+    by_k = [draw_errors(column, k, generator_of(*key, name, k)) for k in LADDER]
+    for epsilon in EPSILONS:
+        for form in FORMS:
+            often = np.array([np.mean(getattr(errors, form) > epsilon) for errors in by_k])
+            yield (
+                *(*key, name, epsilon, form, smallest_k(LADDER, often, ALLOWED)),
+                *(theorem_k(key[1], epsilon), LADDER[-1], column.amplification, DRAWS),
+            )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--source", required=True, help="the source's name: part of the seed")
+    parser.add_argument("--N", type=int, required=True, help="tokens: the first N rows")
+    parser.add_argument("--input", required=True, help=".npz with q, k of (members, N, d)")
+    parser.add_argument("--output", required=True, help="at the theorem's k, a CSV")
+    parser.add_argument("--needed", required=True, help="the k that is needed, a CSV")
+    parser.add_argument("--uniform", required=True, help="all columns at once, a CSV")
+    args = parser.parse_args()
+    arrays = load_arrays(args.input)
+    q, k = (arrays[name][0, : args.N] for name in ("q", "k"))
+    key = args.source, *q.shape
+    noise = generator_of(*key, "noise").standard_normal((len(q), DRAWS))
+    found = dict(zip(KINDS, columns(blocks(q, k), drawn_columns(key), noise), strict=True))
+    write_csv(args.output, HEADER, (row for x in found.items() for row in theorem_rows(key, *x)))
+    write_csv(args.needed, NEEDED, (row for x in found.items() for row in needed_rows(key, *x)))
+    uniform = []
+    if len(q) <= UNIFORM_N:
+        P, generator = np.concatenate(list(blocks(q, k))), generator_of(*key, "uniform")
+        uniform = [uniform_row((*key, None, None), "identity", P, np.eye(len(P)), generator)]
+    write_csv(args.uniform, UNIFORM, uniform)
+
+
+if __name__ == "__main__":
+    main()
