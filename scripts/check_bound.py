@@ -23,7 +23,7 @@ MEASURED = (
     *("relative_frobenius_error", "relative_output_error"),
 )
 HEADER = (*MATRIX_KEYS, "approximation", "strength", *MEASURED, "exists", "reason")
-BEYOND = "beyond the study's bound_N"
+BEYOND = "beyond the study's bound_N or bound_members"
 NO_VALUES = "the source has no values"
 
 
@@ -76,12 +76,18 @@ def matrix_rows(head: Head, v: np.ndarray, key: tuple, ladders: Ladders) -> Iter
             yield (*key, name, strength, *fields, int(found is not None), reason)
 
 
-def rows(cell: Cell, max_N: int, ladders: Ladders) -> Iterator[tuple]:
-    """The rows of every matrix; a single one, empty, where N is too large or there is no v."""
+def spread(members: int, wanted: int) -> set[int]:
+    """At most `wanted` of the members, evenly spread."""
+    return {i * members // wanted for i in range(wanted)} if wanted < members else {*range(members)}
+
+
+def rows(cell: Cell, max_N: int, members: int, ladders: Ladders) -> Iterator[tuple]:
+    """The rows of every matrix; a single one, empty, where none are asked for or there is no v."""
+    chosen = spread(len(cell.F), members)
     largest_rank = max(ladders.get("truncation") or [0])
     for member, mask, normalization in cell.matrices():
         key = (*cell.key, member, mask, normalization)
-        if cell.N > max_N or cell.v is None:
+        if cell.N > max_N or cell.v is None or member not in chosen:
             reason = NO_VALUES if cell.v is None and cell.N <= max_N else BEYOND
             yield (*key, "", "", *(None,) * (len(MEASURED) + 1), reason)
             continue
@@ -95,12 +101,14 @@ def rows(cell: Cell, max_N: int, ladders: Ladders) -> Iterator[tuple]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--max-N", type=int, required=True, help="largest N to check")
+    parser.add_argument("--members", type=int, required=True, help="how many, evenly spread")
     add_ladders(parser)
     parser.add_argument("--input", nargs="+", required=True, help="factors.npz of each cell")
     parser.add_argument("--output", nargs="+", required=True, help="a bound.csv for each cell")
     args = parser.parse_args()
+    limits = args.max_N, args.members
     for factors, target in zip(args.input, args.output, strict=True):
-        write_csv(target, HEADER, rows(load_cell(factors), args.max_N, ladders_of(args)))
+        write_csv(target, HEADER, rows(load_cell(factors), *limits, ladders_of(args)))
 
 
 if __name__ == "__main__":

@@ -41,7 +41,8 @@ STEPS = {
     " --density density.csv --methods methods.csv",
     "measure_baselines": "--max-N-dense 8 --max-N-sums 8 --input factors.npz"
     " --spectrum spectrum.csv --output baselines.csv",
-    "check_bound": "--max-N 8 --noise 0.1 --truncation 1 --input factors.npz --output bound.csv",
+    "check_bound": "--max-N 8 --members 1 --noise 0.1 --truncation 1 --input factors.npz"
+    " --output bound.csv",
     "two_token": "--output two_token.csv",
     "plot_two_token, without drawing": "-c import+plot_two_token",
     "judge_claims": "--claims claims.yaml --tables two_token.csv --output l.csv --markdown l.md",

@@ -80,7 +80,7 @@ def measure(folder: Path, limit: int) -> None:
     run(measure_baselines, *limits, "--input", factors, *options)
     ladders = [word for name, ladder in LADDERS.items() for word in (f"--{name}", *ladder)]
     options = ("--input", factors, "--output", folder / "bound.csv")
-    run(check_bound, "--max-N", limit, *ladders, *options)
+    run(check_bound, "--max-N", limit, "--members", 9, *ladders, *options)
 
 
 def build(name: str, source: Path, folder: Path, tokens: int = N) -> Path:
@@ -540,11 +540,21 @@ def test_a_source_without_values_has_no_bound(tmp_path):
     q = np.random.default_rng(0).standard_normal((2, 4, 3))
     save_cell(tmp_path / "factors.npz", Cell("s", 4, 3, "identity", q, q, None))
     options = ("--input", tmp_path / "factors.npz", "--output", tmp_path / "bound.csv")
-    run(check_bound, "--max-N", 9, *options)
+    run(check_bound, "--max-N", 9, "--members", 9, *options)
     table = rows(tmp_path, "bound")
     assert len(table) == 8
     for row in table:
         assert set(list(row.values())[7:-1]) == {""} and row["reason"] == check_bound.NO_VALUES
+
+
+def test_members_that_are_checked_are_spread():
+    q = np.random.default_rng(0).standard_normal((5, 4, 2))
+    cell = Cell("s", 4, 2, "identity", q, q, q)
+    table = list(check_bound.rows(cell, 4, 2, {"noise": [0.1, 0.2]}))
+    assert [row[4] for row in table if row[7] == "noise"] == [0] * 8 + [2] * 8
+    assert [row[4] for row in table if row[-1] == check_bound.BEYOND] == [1] * 4 + [3] * 4 + [4] * 4
+    assert check_bound.spread(72, 12) == set(range(0, 72, 6))
+    assert check_bound.spread(3, 12) == {0, 1, 2}
 
 
 def test_a_matrix_that_a_precision_cannot_hold_has_no_values_there():
@@ -555,7 +565,7 @@ def test_a_matrix_that_a_precision_cannot_hold_has_no_values_there():
     assert np.isfinite(unnormalized["float64"]).all()
     assert np.isnan(unnormalized["float32"]).all() and np.isnan(unnormalized["bfloat16"]).all()
     assert all(np.isfinite(values[0, 1, 1]).all() for values in sigma.values())
-    table = list(check_bound.rows(cell, 3, {"rounding": ["float32", "bfloat16"]}))
+    table = list(check_bound.rows(cell, 3, 1, {"rounding": ["float32", "bfloat16"]}))
     assert [row[9] is None for row in table] == [row[6] == "none" for row in table]
     assert all((row[-1] == approximations.NOT_FINITE) == (row[6] == "none") for row in table)
 

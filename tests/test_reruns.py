@@ -124,6 +124,7 @@ DIRECT = {
     "limits.rounded_members": {"compute_singular_values"},
     "limits.dense_rank_N": {"measure_rank"},
     "limits.bound_N": {"check_bound", "draw_ensemble"},
+    "limits.bound_members": {"check_bound"},
     "limits.memory_mb": set(),
     **{f"approximations.{name}": {"check_bound", "approximate_layers"} for name in APPROXIMATIONS},
     **{
@@ -291,6 +292,7 @@ FLIPS = {
     "limits.rounded_members": 1,
     "limits.dense_rank_N": 1,
     "limits.bound_N": 1,
+    "limits.bound_members": 1,
     "limits.memory_mb": 4000,
     "approximations.noise": [1.0e-3],
     "approximations.rounding": [],

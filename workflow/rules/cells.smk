@@ -176,9 +176,11 @@ rule check_bound:
         runtime=minutes,
     params:
         code=digest("check_bound.py", "linalg"),
-        max_N=options(max_N=STUDY["limits"]["bound_N"]),
+        limits=options(
+            max_N=STUDY["limits"]["bound_N"], members=STUDY["limits"]["bound_members"]
+        ),
         ladders=ladder_options(),
         memory=REUSE_MEMORY,
     shell:
-        "{params.memory} python scripts/check_bound.py {params.max_N} {params.ladders}"
+        "{params.memory} python scripts/check_bound.py {params.limits} {params.ladders}"
         " --input {input} --output {output} 2> {log}"
