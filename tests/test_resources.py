@@ -25,8 +25,8 @@ COMMANDS = {
     " --spectrum s.csv --numerical-rank n.csv --decay d.csv --density c.csv --methods m.csv",
     "measure_baselines": f"--max-N-dense {N} --max-N-sums {N} --input factors.npz"
     " --spectrum s.csv --output b.csv",
-    "check_bound": f"--max-N {N} --members 1 --truncation 8 --nystrom 64 --linformer 256 --performer 1024"
-    " --top-k 8 --decay 0.9 --rounding bfloat16 --adversary 0.1"
+    "check_bound": f"--max-N {N} --members 1 --truncation 8 --nystrom 64 --linformer 256"
+    " --performer 1024 --top-k 8 --decay 0.9 --rounding bfloat16 --adversary 0.1"
     " --input factors.npz --output bound.csv",
 }
 
