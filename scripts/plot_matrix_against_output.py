@@ -29,7 +29,7 @@ from figure_style import (
 )
 
 FAMILIES = {
-    "low rank": (("truncation", "nystrom", "linformer", "projection"), BLUE, "o"),
+    "low rank": (("truncation", "nystrom", "nystromformer", "linformer", "projection"), BLUE, "o"),
     "features": (("performer", "performer_orthogonal", "taylor"), VERMILION, "s"),
     "sparsity": (("window", "top_k", "decay"), GREEN, "^"),
     "rounding": (("rounding", "quantization"), ORANGE, "D"),

@@ -17,9 +17,17 @@ EPS = np.finfo(float).eps
 N, D = 12, 3
 STRENGTHS = {
     **dict.fromkeys(("truncation", "linformer", "projection", "window", "top_k"), 4),
-    **{"nystrom": 3, "performer": 8, "performer_orthogonal": 8, "taylor": 2, "decay": 0.9},
+    **{
+        "nystrom": 3,
+        "nystromformer": 3,
+        "performer": 8,
+        "performer_orthogonal": 8,
+        "taylor": 2,
+        "decay": 0.9,
+    },
     **{"rounding": "bfloat16", "quantization": 8, "noise": 0.1, "adversary": 0.1},
 }
+ROW_SOFTMAX = {"linformer", "nystromformer"}
 every_approximation = pytest.mark.parametrize("name", APPROXIMATIONS)
 
 
@@ -49,12 +57,12 @@ def test_where_there_is_no_form_the_reason_says_so(name):
                 reason = APPROXIMATIONS[name].lacks(
                     head(feature_map, mask, normalization), STRENGTHS[name]
                 )
-                kernel = {"linformer", "performer", "performer_orthogonal", "taylor"}
-                if name in ("linformer", "projection") and mask == "causal":
+                kernel = ROW_SOFTMAX | {"performer", "performer_orthogonal", "taylor"}
+                if name in ROW_SOFTMAX | {"projection"} and mask == "causal":
                     assert reason == NO_CAUSAL_FORM
                 elif name in kernel and feature_map != "softmax":
                     assert reason == SOFTMAX_ONLY
-                elif name == "linformer" and normalization == "none":
+                elif name in ROW_SOFTMAX and normalization == "none":
                     assert reason == ROWS_ONLY
                 else:
                     assert reason == ""
@@ -69,9 +77,8 @@ def test_more_landmarks_than_tokens_have_no_form():
 @every_approximation
 def test_shape_mask_and_seed(name):
     """The mask's zeros stay for all but truncation, the best matrix of its rank; seeds repeat."""
-    one = head(
-        "softmax", "causal" if name not in ("linformer", "projection") else "bidirectional", "row"
-    )
+    mask = "bidirectional" if name in ROW_SOFTMAX | {"projection"} else "causal"
+    one = head("softmax", mask, "row")
     A_hat = approximate(name, one)
     assert A_hat.shape == (N, N) and np.isfinite(A_hat).all()
     assert A_hat.tobytes() == approximate(name, one).tobytes()
@@ -89,6 +96,23 @@ def test_rows_of_a_normalized_matrix_sum_to_one(name):
         A_hat = approximate(name, head("softmax", mask, "row"))
         slack = N * EPS * np.abs(A_hat).sum(axis=1).max()
         np.testing.assert_allclose(A_hat.sum(axis=1), 1.0, rtol=0, atol=slack)
+
+
+def test_nystromformer_by_its_formula():
+    """Row softmaxes through the means of tokens, of which every row still sums to one."""
+    one = head("softmax", "bidirectional", "row")
+    f, g = (X.reshape(4, 3, D).mean(axis=1) for X in (one.F, one.G))
+
+    def rows(q, k):
+        P = np.exp(q @ k.T / np.sqrt(D))
+        return P / P.sum(axis=1, keepdims=True)
+
+    middle = rows(f, g)
+    expected = rows(one.F, g) @ np.linalg.inv(middle) @ rows(f, one.G)
+    A_hat = APPROXIMATIONS["nystromformer"].function(one, 4, None)
+    atol = 64 * EPS * np.linalg.cond(middle)
+    np.testing.assert_allclose(A_hat, expected, rtol=0, atol=atol)
+    np.testing.assert_allclose(A_hat.sum(axis=1), 1.0, rtol=0, atol=atol)
 
 
 def test_window_and_kernel_agree_with_the_matrix_where_nothing_is_lost():

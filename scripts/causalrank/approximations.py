@@ -8,10 +8,10 @@ import numpy as np
 
 from . import low_rank, perturbation, quantization, random_features, sparsity
 from .head import Head
-from .mixing import scores
+from .mixing import scores, softmax
 from .precision import rounded
 
-NO_CAUSAL_FORM = "no causal form: a projection of the tokens mixes later ones into earlier"
+NO_CAUSAL_FORM = "no causal form: it mixes later tokens into earlier ones"
 SOFTMAX_ONLY = "approximates exp(q . k): softmax only"
 ROWS_ONLY = "its rows are softmaxes: row-normalized only"
 FEW_TOKENS = "more landmarks than tokens"
@@ -41,6 +41,13 @@ def _nystrom(head: Head, m: int, _: Generator) -> np.ndarray:
     return head.of_kernel(L @ R.T)
 
 
+def _nystromformer(head: Head, m: int, _: Generator) -> np.ndarray:
+    f, g = (low_rank.segment_means(X, m) for X in (head.F, head.G))
+    rows = ((head.F, g), (f, g), (f, head.G))
+    L, R = low_rank.nystrom_factors(*(softmax(q, k, "bidirectional", "row") for q, k in rows))
+    return L @ R.T
+
+
 def _linformer(head: Head, k: int, generator: Generator) -> np.ndarray:
     P, F = low_rank.linformer_factors(head.F, head.G, k, generator)
     return P @ F
@@ -66,9 +73,13 @@ def _bidirectional_only(head: Head, _: Strength) -> str:
     return NO_CAUSAL_FORM if head.mask == "causal" else ""
 
 
-def _linformer_lacks(head: Head, k: Strength) -> str:
+def _row_softmax_only(head: Head, k: Strength) -> str:
     lacks = _bidirectional_only(head, k) or _softmax_only(head, k)
     return lacks or ("" if head.normalization == "row" else ROWS_ONLY)
+
+
+def _landmarks_lack(head: Head, m: int) -> str:
+    return FEW_TOKENS if m > len(head.F) else ""
 
 
 @dataclass(frozen=True)
@@ -95,10 +106,14 @@ def _noise(head: Head, strength: float, generator: Generator) -> np.ndarray:
 gaussian, orthogonal = random_features.gaussian_directions, random_features.orthogonal_directions
 APPROXIMATIONS: dict[str, Approximation] = {
     "truncation": Approximation("rank", int, _truncation),
-    "nystrom": Approximation(
-        "landmarks", int, _nystrom, lambda head, m: FEW_TOKENS if m > len(head.F) else ""
+    "nystrom": Approximation("landmarks", int, _nystrom, _landmarks_lack),
+    "nystromformer": Approximation(
+        "landmarks",
+        int,
+        _nystromformer,
+        lambda head, m: _row_softmax_only(head, m) or _landmarks_lack(head, m),
     ),
-    "linformer": Approximation("projected tokens", int, _linformer, _linformer_lacks),
+    "linformer": Approximation("projected tokens", int, _linformer, _row_softmax_only),
     "projection": Approximation(
         "projected tokens",
         int,

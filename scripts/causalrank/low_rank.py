@@ -48,9 +48,9 @@ def nystrom_factors(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Factors, shape (N, m) each, of K(q, k~) K(q~, k~)^+ K(q~, k) (Xiong et al. 2021, section 3).
 
-    The three arguments are those kernel matrices, of shape (N, m), (m, m) and (m, N), where q~, k~
-    are landmarks. The paper divides the rows of each by their sums and iterates for the inverse;
-    here the kernel itself is approximated, so that masks and both normalizations apply afterwards.
+    The three arguments are those matrices, of shape (N, m), (m, m) and (m, N), where q~, k~ are
+    landmarks. In the paper each is a row softmax, and the inverse is iterated for. Of the kernel
+    itself they make an approximation to which masks and both normalizations apply afterwards.
     Singular values of the middle one below m eps of its largest count as zeros.
     """
     cutoff = len(between) * np.finfo(float).eps
