@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from causalrank.concentration import QUANTITIES
-from causalrank.interval import mean_interval
+from causalrank.intervals import mean_interval
 from concentration_files import KEYS
 from whole_files import fail, load_arrays, write_csv
 

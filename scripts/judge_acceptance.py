@@ -11,7 +11,7 @@ import no_garbage_collection  # noqa: F401
 import pandas as pd
 
 from causalrank.acceptance import Criterion, judgement
-from causalrank.intervals import mean_over_seeds
+from causalrank.intervals import mean_interval
 from whole_files import fail, whole, write_csv
 
 KEYS = ["d_model", "N", "heads", "width", "parameters", "score_scale", "mask", "method", "strength"]
@@ -32,8 +32,8 @@ def judged(table: pd.DataFrame, ask: Criterion, declaration: int) -> Iterator[di
         share = rows.rank_after / rows.rank_before
         row |= {"rank_share_min": share.min(), "rank_share_max": share.max()}
         for name in MEASURED:
-            mean = mean_over_seeds(rows[name].to_numpy())
-            row |= {name: mean.value, f"{name}_interval": mean.error}
+            mean, half = mean_interval(rows[name].to_numpy())
+            row |= {name: float(mean), f"{name}_interval": float(half)}
             row |= {f"{name}_min": rows[name].min(), f"{name}_max": rows[name].max()}
         row |= {"rank_kept": found.rank_kept, "tolerance_met": found.tolerance_met}
         row |= {"box": found.box, "declaration": declaration}

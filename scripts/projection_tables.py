@@ -3,7 +3,7 @@
 import numpy as np
 
 from causalrank.ensembles import seed_of
-from causalrank.interval import clopper_pearson
+from causalrank.intervals import clopper_pearson
 from causalrank.projection import Column, draw_errors, failure_bounds, theorem_k
 from causalrank.projection_uniform import predicted_frobenius, row_column_bound, uniform_errors
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from causalrank.interval import clopper_pearson
+from causalrank.intervals import clopper_pearson
 from causalrank.mixing import softmax
 from causalrank.projection import (
     columns,

@@ -22,6 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammainc, gammaln, ndtr, stdtrit
 
+from .intervals import mean_interval
+
 PAIRED = 16
 """Chains of a group. With m of them, the variance of a group's mean is (a + b / m) / m per step, a
 from states or rows alone and b from both together; b / a was 5 to 13 for elu+1, exp and relu."""
@@ -63,11 +65,10 @@ def scaled(rows: np.ndarray) -> np.ndarray:
     return rows * np.ldexp(1.0, half) * np.ldexp(1.0, -power - half)
 
 
-def mean_interval(x: np.ndarray) -> tuple[float, float, float]:
-    """Mean of independent values, shape (n,), and the ends of its 95 % t interval."""
-    mean = float(x.mean())
-    half = float(stdtrit(len(x) - 1, 0.975) * x.std(ddof=1) / np.sqrt(len(x)))
-    return mean, mean - half, mean + half
+def _exponent(values: np.ndarray, variance: float) -> Exponent:
+    """The mean of independent values, shape (n,), with its t interval."""
+    mean, half = map(float, mean_interval(values))
+    return Exponent(mean, mean - half, mean + half, variance)
 
 
 def top_exponent(rows: Iterator[Rows], steps: int) -> Exponent:
@@ -106,7 +107,7 @@ def top_exponent(rows: Iterator[Rows], steps: int) -> Exponent:
             means += _paired_growth(state, f, g, dots)
         state = state - g * (_dots(f, state) / dots)[:, None]
     growth += _log_norm(state)
-    return Exponent(*mean_interval(means / steps), float(growth.var(ddof=1) / steps))
+    return _exponent(means / steps, float(growth.var(ddof=1) / steps))
 
 
 def _dots(f: np.ndarray, g: np.ndarray) -> np.ndarray:
@@ -177,7 +178,7 @@ def along_sequence(F: np.ndarray, G: np.ndarray) -> Exponent:
     batches = np.diff(_product_growth(F, G, dots)[ends]) / length
     if not np.isfinite(batches).all():
         return undefined("the product of the projections vanishes")
-    return Exponent(*mean_interval(batches), float(batches.var(ddof=1) * length))
+    return _exponent(batches, float(batches.var(ddof=1) * length))
 
 
 def _product_growth(F: np.ndarray, G: np.ndarray, dots: np.ndarray) -> np.ndarray:

@@ -1,21 +1,22 @@
-"""Means over what was drawn, seeds and tasks, with 95 % intervals of normal theory."""
+"""95 % intervals of a mean, of a mean over two things that are drawn, and of a probability."""
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import betaincinv, stdtrit
 
 from .estimate import Estimate
 
 
-def mean_over_seeds(values: np.ndarray) -> Estimate:
-    """The mean of values of shape (seeds,) and its half-width, t_{n-1, 0.975} s / sqrt(n).
+def mean_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean over the first axis, of n values, and half the width of its 95 % interval.
 
-    With one seed the half-width is NaN.
+    t_{n-1, 0.975} s / sqrt(n) (Student 1908): exact for normal values, and for n in the tens
+    close to it for others. NaN for one value.
     """
     n = len(values)
     if n < 2:
-        return Estimate(float(values.mean()), float("nan"))
-    half = stdtrit(n - 1, 0.975) * values.std(ddof=1) / np.sqrt(n)
-    return Estimate(float(values.mean()), float(half))
+        return values.mean(axis=0), np.full(values.shape[1:], np.nan)
+    half = stdtrit(n - 1, 0.975) * values.std(axis=0, ddof=1) / np.sqrt(n)
+    return values.mean(axis=0), half
 
 
 def crossed_mean(values: np.ndarray) -> Estimate:
@@ -33,3 +34,10 @@ def crossed_mean(values: np.ndarray) -> Estimate:
     variance = of_rows / values.shape[0] + of_columns / values.shape[1]
     quantile = stdtrit(min(values.shape) - 1, 0.975)
     return Estimate(float(values.mean()), float(quantile * np.sqrt(variance)))
+
+
+def clopper_pearson(failures: int, draws: int) -> tuple[float, float]:
+    """The exact 95 % interval of a probability (Clopper and Pearson 1934)."""
+    low = betaincinv(failures, draws - failures + 1, 0.025) if failures else 0.0
+    high = betaincinv(failures + 1, draws - failures, 0.975) if failures < draws else 1.0
+    return float(low), float(high)
