@@ -176,9 +176,7 @@ rule check_bound:
         runtime=minutes,
     params:
         code=digest("check_bound.py", "linalg"),
-        limits=options(
-            max_N=STUDY["limits"]["bound_N"], members=STUDY["limits"]["bound_members"]
-        ),
+        limits=options(max_N=STUDY["limits"]["bound_N"], members=STUDY["limits"]["bound_members"]),
         ladders=ladder_options(),
         memory=REUSE_MEMORY,
     shell:

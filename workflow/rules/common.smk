@@ -7,12 +7,6 @@ import study as studies
 from snakemake_interface_executor_plugins.settings import DeploymentMethod
 
 STEPS = Path(workflow.basedir).parent / "scripts"
-ENVIRONMENTS = Path(workflow.basedir).parent / "envs"
-
-sys.path.insert(0, str(ENVIRONMENTS / "deployment"))
-import dependencies
-import explicit
-import situation
 
 
 def read_study():
@@ -63,117 +57,6 @@ def members(source):
     return source["members"]
 
 
-def check_memory(study, grid):
-    """Refuse a cell that does not fit, and tell the scheduler how much there is to share."""
-    available = study["limits"].get("memory_mb", resources.machine_memory_mb())
-    workflow.register_resource("mem_mb", available)
-    check_memory_of_layers(study["evaluation"], available)
-    for cell in grid:
-        for step in resources.STEPS:
-            needed = resources.memory_mb(
-                step, cell.N, cell.d, members(study["sources"][cell.source]), study["limits"]
-            )
-            if needed > available:
-                raise studies.StudyError(
-                    f"cells: source {cell.source}, N = {cell.N}, d = {cell.d} needs {needed} MB"
-                    f" in {step}, and there are {available} MB; take a smaller N or fewer"
-                    " members, lower limits (rounded_N, bound_N, ...)"
-                    " so that the step skips it, or raise limits.memory_mb"
-                )
-
-
-def check_memory_of_layers(evaluation, available):
-    N, d_model = evaluation["N"], evaluation["d_model"]
-    needed = max(f(N, d_model) for f in (resources.layer_megabytes, resources.task_megabytes))
-    if needed > available:
-        raise studies.StudyError(
-            f"evaluation: N = {N}, d_model = {d_model} needs {needed} MB, and there are"
-            f" {available} MB; take smaller ones, or raise limits.memory_mb"
-        )
-
-
-def arrays_megabytes(source, N, d):
-    """What a step holds of q, k, v; of a model, what encoding a window takes."""
-    if source["kind"] == "model":
-        return resources.ENCODER_MB
-    return source.get("megabytes", 3 * 8 * members(source) * N * d // 2**20)
-
-
-def check_length_memory(study):
-    """Refuse a length of `concentration` or `projection` that does not fit."""
-    available = study["limits"].get("memory_mb", resources.machine_memory_mb())
-    sections = {
-        "concentration": (studies.concentrations(study), resources.concentration_megabytes),
-        "projection": (studies.projections(study), resources.projection_megabytes),
-    }
-    for section, (keys, megabytes) in sections.items():
-        for key in keys:
-            needed = megabytes(key.N) + arrays_megabytes(study["sources"][key.source], key.N, key.d)
-            if needed > available:
-                raise studies.StudyError(
-                    f"{section}: source {key.source}, N = {key.N} needs {needed} MB, and there"
-                    f" are {available} MB; take a smaller N or raise limits.memory_mb"
-                )
-
-
-def enter_situation():
-    """Choose whence environments come; where none is deployed, jobs run with the driver's Python."""
-    if not DEPLOYED:
-        driver = str(Path(sys.executable).parent)
-        os.environ |= {"PATH": os.pathsep.join([driver, *os.get_exec_path()])}
-        return "driver"
-    if set(str(ENVIRONMENTS)) & set("'\"`$\\{}"):
-        sys.exit(
-            f"error: no environment works in {ENVIRONMENTS}: move it, for its quotes, braces, $ or \\"
-        )
-    path = os.environ.get("PATH", "")
-    try:
-        name, line = situation.enter(os.environ)
-    except ValueError as error:
-        sys.exit(f"error: {error}")
-    if line and workflow.is_main_process:
-        print(line, file=sys.stderr)
-        situation.remember(name, path)
-    return name
-
-
-def check_environments():
-    """Stop unless what is installed is what is pinned: Snakemake only warns when a pin file fails."""
-    wrong = []
-    for env in workflow.dag.conda_envs.values():
-        if env.pin_file:
-            pins = env.pin_file.get_path_or_uri(secret_free=True)
-            try:
-                found = explicit.installed(env.address)
-                different = explicit.differences(explicit.read(pins), found)
-                if not Path(env.address, "bin", "python").exists():
-                    different.insert(0, f"{env.address} has no python")
-            except ValueError as error:
-                different = [str(error)]
-            if different:
-                Path(f"{env.address}.env_setup_done").unlink(missing_ok=True)
-                wrong.append(f"{os.path.relpath(pins)}: {'; '.join(different[:3])}")
-    if wrong:
-        sys.exit(
-            f"error: an environment is not what its pin file says, {wrong[0]}; run again, and"
-            " it is made anew, once what Snakemake may warn of above is mended"
-        )
-
-
-def exact_pins(environment):
-    """The packages that an environment asks for by version, as NAME=VERSION."""
-    specs = dependencies.specs(ENVIRONMENTS / f"{environment}.yaml")
-    return [spec for spec in specs if re.fullmatch(r"[\w-]+=[\w.]+", spec)]
-
-
-def check_environment_files():
-    for environment in ENVIRONMENTS.glob("*.yaml"):
-        try:
-            dependencies.specs(environment)
-        except ValueError as error:
-            sys.exit(f"error: {error}")
-
-
 check_environment_files()
 STUDY, GRID, CLAIMS = read_study()
 DEPLOYED = DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method
@@ -214,18 +97,6 @@ def ladder_options():
             if ladder
         }
     )
-
-
-def memory_of(step):
-    """A rule's `resources: mem_mb=`, from the cell in its wildcards."""
-
-    def megabytes(wildcards):
-        N, d = int(wildcards.N), int(wildcards.d)
-        source = STUDY["sources"][wildcards.source]
-        cell = resources.memory_mb(step, N, d, members(source), STUDY["limits"])
-        return cell + (source.get("megabytes", 0) if step == "build_cell" else 0)
-
-    return megabytes
 
 
 def seconds(wildcards):
@@ -276,31 +147,6 @@ def horizon_rows(wildcards):
     if growth_input(wildcards):
         return rows
     return f"{rows} {options(members=members(STUDY['sources'][wildcards.source]))}"
-
-
-def read_megabytes(source, d):
-    """What a step holds that reads the q, k, v of a source that isn't drawn."""
-    if source["kind"] == "model":
-        return 3 * 8 * members(source) * source["window"] * d // 2**20
-    return source.get("megabytes", 0)
-
-
-def tokens_of(source, drawn):
-    """How many tokens a member has; of a drawn source, as many as are `drawn`."""
-    return {"model": source.get("window"), "file": source.get("tokens")}.get(source["kind"], drawn)
-
-
-def growth_memory(wildcards):
-    source, d = STUDY["sources"][wildcards.source], int(wildcards.d)
-    rows = tokens_of(source, resources.GROWTH_CHAINS)
-    return resources.growth_megabytes(rows, d) + read_megabytes(source, d)
-
-
-def horizon_memory(wildcards):
-    source, d = STUDY["sources"][wildcards.source], int(wildcards.d)
-    longest = STUDY["limits"]["horizon_N"]
-    rows = min(tokens_of(source, longest), longest)
-    return resources.horizon_megabytes(rows, d) + read_megabytes(source, d)
 
 
 def wheels():

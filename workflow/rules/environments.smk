@@ -1,0 +1,68 @@
+# Whence the steps' environments come, and whether they are what is pinned.
+import os
+import re
+
+ENVIRONMENTS = Path(workflow.basedir).parent / "envs"
+
+sys.path.insert(0, str(ENVIRONMENTS / "deployment"))
+import dependencies
+import explicit
+import situation
+
+
+def enter_situation():
+    """Choose whence environments come; where none is deployed, jobs run with the driver's Python."""
+    if not DEPLOYED:
+        driver = str(Path(sys.executable).parent)
+        os.environ |= {"PATH": os.pathsep.join([driver, *os.get_exec_path()])}
+        return "driver"
+    if set(str(ENVIRONMENTS)) & set("'\"`$\\{}"):
+        sys.exit(
+            f"error: no environment works in {ENVIRONMENTS}: move it, for its quotes, braces, $ or \\"
+        )
+    path = os.environ.get("PATH", "")
+    try:
+        name, line = situation.enter(os.environ)
+    except ValueError as error:
+        sys.exit(f"error: {error}")
+    if line and workflow.is_main_process:
+        print(line, file=sys.stderr)
+        situation.remember(name, path)
+    return name
+
+
+def check_environments():
+    """Stop unless what is installed is what is pinned: Snakemake only warns when a pin file fails."""
+    wrong = []
+    for env in workflow.dag.conda_envs.values():
+        if env.pin_file:
+            pins = env.pin_file.get_path_or_uri(secret_free=True)
+            try:
+                found = explicit.installed(env.address)
+                different = explicit.differences(explicit.read(pins), found)
+                if not Path(env.address, "bin", "python").exists():
+                    different.insert(0, f"{env.address} has no python")
+            except ValueError as error:
+                different = [str(error)]
+            if different:
+                Path(f"{env.address}.env_setup_done").unlink(missing_ok=True)
+                wrong.append(f"{os.path.relpath(pins)}: {'; '.join(different[:3])}")
+    if wrong:
+        sys.exit(
+            f"error: an environment is not what its pin file says, {wrong[0]}; run again, and"
+            " it is made anew, once what Snakemake may warn of above is mended"
+        )
+
+
+def exact_pins(environment):
+    """The packages that an environment asks for by version, as NAME=VERSION."""
+    specs = dependencies.specs(ENVIRONMENTS / f"{environment}.yaml")
+    return [spec for spec in specs if re.fullmatch(r"[\w-]+=[\w.]+", spec)]
+
+
+def check_environment_files():
+    for environment in ENVIRONMENTS.glob("*.yaml"):
+        try:
+            dependencies.specs(environment)
+        except ValueError as error:
+            sys.exit(f"error: {error}")

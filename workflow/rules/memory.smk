@@ -1,0 +1,93 @@
+# What jobs need of memory, by wildcards, and which studies are refused for it.
+import resources
+import study as studies
+
+
+def check_memory(study, grid):
+    """Refuse a cell that does not fit, and tell the scheduler how much there is to share."""
+    available = study["limits"].get("memory_mb", resources.machine_memory_mb())
+    workflow.register_resource("mem_mb", available)
+    check_memory_of_layers(study["evaluation"], available)
+    for cell in grid:
+        for step in resources.STEPS:
+            needed = resources.memory_mb(
+                step, cell.N, cell.d, members(study["sources"][cell.source]), study["limits"]
+            )
+            if needed > available:
+                raise studies.StudyError(
+                    f"cells: source {cell.source}, N = {cell.N}, d = {cell.d} needs {needed} MB"
+                    f" in {step}, and there are {available} MB; take a smaller N or fewer"
+                    " members, lower limits (rounded_N, bound_N, ...)"
+                    " so that the step skips it, or raise limits.memory_mb"
+                )
+
+
+def check_memory_of_layers(evaluation, available):
+    N, d_model = evaluation["N"], evaluation["d_model"]
+    needed = max(f(N, d_model) for f in (resources.layer_megabytes, resources.task_megabytes))
+    if needed > available:
+        raise studies.StudyError(
+            f"evaluation: N = {N}, d_model = {d_model} needs {needed} MB, and there are"
+            f" {available} MB; take smaller ones, or raise limits.memory_mb"
+        )
+
+
+def arrays_megabytes(source, N, d):
+    """What a step holds of q, k, v; of a model, what encoding a window takes."""
+    if source["kind"] == "model":
+        return resources.ENCODER_MB
+    return source.get("megabytes", 3 * 8 * members(source) * N * d // 2**20)
+
+
+def check_length_memory(study):
+    """Refuse a length of `concentration` or `projection` that does not fit."""
+    available = study["limits"].get("memory_mb", resources.machine_memory_mb())
+    sections = {
+        "concentration": (studies.concentrations(study), resources.concentration_megabytes),
+        "projection": (studies.projections(study), resources.projection_megabytes),
+    }
+    for section, (keys, megabytes) in sections.items():
+        for key in keys:
+            needed = megabytes(key.N) + arrays_megabytes(study["sources"][key.source], key.N, key.d)
+            if needed > available:
+                raise studies.StudyError(
+                    f"{section}: source {key.source}, N = {key.N} needs {needed} MB, and there"
+                    f" are {available} MB; take a smaller N or raise limits.memory_mb"
+                )
+
+
+def memory_of(step):
+    """A rule's `resources: mem_mb=`, from the cell in its wildcards."""
+
+    def megabytes(wildcards):
+        N, d = int(wildcards.N), int(wildcards.d)
+        source = STUDY["sources"][wildcards.source]
+        cell = resources.memory_mb(step, N, d, members(source), STUDY["limits"])
+        return cell + (source.get("megabytes", 0) if step == "build_cell" else 0)
+
+    return megabytes
+
+
+def read_megabytes(source, d):
+    """What a step holds that reads the q, k, v of a source that isn't drawn."""
+    if source["kind"] == "model":
+        return 3 * 8 * members(source) * source["window"] * d // 2**20
+    return source.get("megabytes", 0)
+
+
+def tokens_of(source, drawn):
+    """How many tokens a member has; of a drawn source, as many as are `drawn`."""
+    return {"model": source.get("window"), "file": source.get("tokens")}.get(source["kind"], drawn)
+
+
+def growth_memory(wildcards):
+    source, d = STUDY["sources"][wildcards.source], int(wildcards.d)
+    rows = tokens_of(source, resources.GROWTH_CHAINS)
+    return resources.growth_megabytes(rows, d) + read_megabytes(source, d)
+
+
+def horizon_memory(wildcards):
+    source, d = STUDY["sources"][wildcards.source], int(wildcards.d)
+    longest = STUDY["limits"]["horizon_N"]
+    rows = min(tokens_of(source, longest), longest)
+    return resources.horizon_megabytes(rows, d) + read_megabytes(source, d)
