@@ -30,6 +30,8 @@ HEADLINES = (
     "against_N",
     "horizon",
     *(["depth_by_head"] if MODELS else []),
+    *(["projection"] if "projection" in PROJECTED else []),
+    "acceptance",
 )
 PAGE_NAMES = ("claims", "summary", "verdicts", "acceptance", "acceptance_history", "packages")
 PAGES = [f"{R}/pages/{name}.html" for name in PAGE_NAMES]
