@@ -22,7 +22,8 @@ from resident_memory import resident_mb
 
 RUNS, SHORT, D = 3, 5.0, 64
 STRENGTHS = {
-    **{"exact": "", "exact_matrix": "", "truncation": 64, "nystrom": 64, "linformer": 256},
+    **{"exact": "", "exact_matrix": "", "truncation": 64, "nystrom": 64},
+    **{"nystromformer": 64, "linformer": 256},
     **{"projection": 256, "performer": 256, "performer_orthogonal": 256, "taylor": 2},
     **{"window": 128, "top_k": 64, "decay": 0.99, "rounding": "bfloat16", "quantization": 8},
 }

@@ -36,6 +36,7 @@ LOOKS = {
     "exact_matrix": ("exact, matrix", BLACK, "s", DASHED),
     "linformer": ("Linformer", BLUE, "^", "-"),
     "nystrom": ("Nyström", VERMILION, "v", "-"),
+    "nystromformer": ("Nyströmformer", VERMILION, "^", "-"),
     "performer": ("Performer", GREEN, "D", "-"),
     "performer_orthogonal": ("orthogonal", SKY, "d", "-"),
     "taylor": ("Taylor", PURPLE, "p", "-"),

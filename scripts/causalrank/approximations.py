@@ -41,10 +41,15 @@ def _nystrom(head: Head, m: int, _: Generator) -> np.ndarray:
     return head.of_kernel(L @ R.T)
 
 
-def _nystromformer(head: Head, m: int, _: Generator) -> np.ndarray:
+def nystromformer_factors(head: Head, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """Factors, shape (N, m) each, by m landmarks of three row softmaxes."""
     f, g = (low_rank.segment_means(X, m) for X in (head.F, head.G))
     rows = ((head.F, g), (f, g), (f, head.G))
-    L, R = low_rank.nystrom_factors(*(softmax(q, k, "bidirectional", "row") for q, k in rows))
+    return low_rank.nystrom_factors(*(softmax(q, k, "bidirectional", "row") for q, k in rows))
+
+
+def _nystromformer(head: Head, m: int, _: Generator) -> np.ndarray:
+    L, R = nystromformer_factors(head, m)
     return L @ R.T
 
 

@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from .approximations import Strength, nystrom_factors
+from .approximations import Strength, nystrom_factors, nystromformer_factors
 from .head import Head
 from .low_rank import linformer_factors
 from .mixing import softmax
@@ -93,6 +93,11 @@ def _nystrom(head: Head, v: np.ndarray, m: int, _: Generator) -> np.ndarray:
     return linear_attention(*nystrom_factors(head, m), v, head.mask)
 
 
+def _nystromformer(head: Head, v: np.ndarray, m: int, _: Generator) -> np.ndarray:
+    L, R = nystromformer_factors(head, m)
+    return L @ (R.T @ v)
+
+
 def _linformer(head: Head, v: np.ndarray, k: int, generator: Generator) -> np.ndarray:
     P, F = linformer_factors(head.F, head.G, k, generator)
     return P @ (F @ v)
@@ -110,6 +115,7 @@ RECURRENT = "factored: running sums under the mask"
 DEPLOYED: dict[str, Deployed] = {
     "exact": Deployed("rows in chunks", _exact),
     "nystrom": Deployed(RECURRENT, _nystrom),
+    "nystromformer": Deployed("factored", _nystromformer),
     "linformer": Deployed("factored", _linformer),
     "performer": Deployed(RECURRENT, partial(_performer, directions=gaussian_directions)),
     "performer_orthogonal": Deployed(
