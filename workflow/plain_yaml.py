@@ -51,9 +51,9 @@ class _UniqueKeyLoader(yaml.CSafeLoader):
 
 
 def read_yaml(path: Path) -> Any:
-    if not path.is_file():
-        raise StudyError(f"{path}: there is no such file")
     try:
+        if not path.is_file():
+            raise StudyError(f"{path}: there is no such file")
         with path.open(encoding="utf-8") as file:
             loader = _UniqueKeyLoader(file)
             try:
