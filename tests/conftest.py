@@ -162,7 +162,8 @@ def small_disk(tmp_path: Path) -> Path:
     if done.returncode:
         pytest.skip(f"no small disk: {done.stderr.strip()}")
     yield folder
-    subprocess.run(["umount", folder], check=True)
+    # Lazily, since what failed to write a file may not have closed it yet.
+    subprocess.run(["umount", "--lazy", folder], check=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
