@@ -16,7 +16,7 @@ import pytest
 
 from conftest import Repository
 
-pytestmark = pytest.mark.workflow
+pytestmark = [pytest.mark.workflow, pytest.mark.faults]
 
 STUDY = """
 results: results/faults
