@@ -211,9 +211,6 @@ def finished(tmp_path_factory) -> Repository:
     for name in ("heads.npz", "other.npz"):
         q, k, v = generator.standard_normal((3, 2, 20, 4))
         np.savez(repository.folder / name, q=q, k=k, v=v)
-    path = repository.write("all.yaml", yaml.safe_dump(STUDY))
-    repository.snakemake("--cores", "2", "--configfile", path)
-    assert not repository.planned(path)
     make_model_outputs(repository)
     path = repository.write("model.yaml", yaml.safe_dump(with_model(STUDY)))
     repository.snakemake("--cores", "2", "--configfile", path)
