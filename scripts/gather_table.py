@@ -47,21 +47,29 @@ def read_cell(path: Path, table: str, members: int) -> tuple[list[str], list[lis
     if repeated:
         raise ValueError(f"has more than one row for {', '.join(repeated)}")
     if table not in FIRST_MEMBER_ONLY:
-        _require_every_matrix(rows, members)
+        _require_every_matrix(rows, members, len(keys))
     return header, rows
 
 
-def _require_every_matrix(rows: list[list[str]], members: int) -> None:
+def _require_every_matrix(rows: list[list[str]], members: int, keys: int) -> None:
+    """All matrices, with as many rows each, or with a single one whose keys are left empty."""
     per_matrix = Counter(tuple(row[len(CELL_KEYS) : len(MATRIX_KEYS)]) for row in rows)
+    unmeasured = {
+        tuple(row[len(CELL_KEYS) : len(MATRIX_KEYS)])
+        for row in rows
+        if keys > len(MATRIX_KEYS) and not any(row[len(MATRIX_KEYS) : keys])
+    }
     expected = set(product(map(str, range(members)), MASKS, NORMALIZATIONS))
-    for what, keys in (
+    for what, matrices in (
         ("lacks", expected - set(per_matrix)),
         ("has the unexpected", set(per_matrix) - expected),
     ):
-        if keys:
-            raise ValueError(f"{what} matrix {', '.join(min(keys))} and {len(keys) - 1} more")
-    fewest = min(per_matrix, key=per_matrix.get)
-    if per_matrix[fewest] < max(per_matrix.values()):
+        if matrices:
+            more = len(matrices) - 1
+            raise ValueError(f"{what} matrix {', '.join(min(matrices))} and {more} more")
+    measured = [key for key in per_matrix if key not in unmeasured or per_matrix[key] > 1]
+    fewest = min(measured, key=per_matrix.get, default=None)
+    if fewest and per_matrix[fewest] < max(per_matrix.values()):
         raise ValueError(f"has fewer rows for matrix {', '.join(fewest)} than for others")
 
 

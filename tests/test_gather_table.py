@@ -102,6 +102,17 @@ def test_a_missing_row(cells, capsys, line):
     assert str(cells.paths[1]) in cells.refused(capsys)
 
 
+@pytest.mark.parametrize("cells", ["bound"], indirect=True)
+def test_matrices_that_were_not_measured(cells, capsys):
+    header, *rows = cells.lines()
+    unmeasured = ["s,8,2,relu,1,causal,none,,,\n", "s,8,2,relu,1,causal,row,,,\n"]
+    cells.rewrite([header, *rows[:-4], *unmeasured])
+    assert cells.gather().endswith("".join(unmeasured))
+    cells.rewrite([header, *rows[:-5], *unmeasured])
+    (cells.folder / "table.csv").unlink()
+    assert "fewer rows for matrix 1, bidirectional, row" in cells.refused(capsys)
+
+
 @every_table
 def test_a_repeated_row(cells, capsys):
     cells.rewrite([*cells.lines(), cells.lines()[2]])
