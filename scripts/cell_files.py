@@ -51,6 +51,12 @@ class Cell:
         yield from product(range(len(self.F)), MASKS, NORMALIZATIONS)
 
 
+def key_of_folder(folder: Path) -> tuple[str, int, int, str]:
+    """The key that a cell's folder is named by."""
+    source, N, d, feature_map = (part.partition("~")[2] for part in folder.parts[-len(CELL_KEYS) :])
+    return source, int(N), int(d), feature_map
+
+
 def save_cell(path: str | Path, cell: Cell) -> None:
     values = {} if cell.v is None else {"v": cell.v}
     key = dict(zip(CELL_KEYS, map(np.array, cell.key), strict=True))

@@ -75,15 +75,15 @@ def memory_mb(step: str, N: int, d: int, members: int, limits: Mapping[str, int]
     )
 
 
-def seconds(N: int, members: int, limits: Mapping[str, int]) -> int:
+def seconds(N: int, members: int, limits: Mapping[str, int]) -> float:
     """Seconds that the longest step of a cell may take.
 
     A dozen dense spectra of each member, or the structured engine's work on both normalizations.
     """
     if N <= limits["singular_values_N"]:
-        return round(members * 12 * GESDD_NANOSECONDS * 1e-9 * N**3)
+        return members * 12 * GESDD_NANOSECONDS * 1e-9 * N**3
     counting = COUNTING_MICROSECONDS if N <= limits["counts_N"] else 0
-    return round(members * (STRUCTURED_MICROSECONDS + counting) * 1e-6 * N)
+    return members * (STRUCTURED_MICROSECONDS + counting) * 1e-6 * N
 
 
 def growth_megabytes(rows: int, d: int) -> int:
