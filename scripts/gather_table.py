@@ -11,9 +11,8 @@ from itertools import product
 from pathlib import Path
 
 from causalrank.mixing import MASKS, NORMALIZATIONS
-from cell_batch import discard
 from cell_files import CELL_KEYS, MATRIX_KEYS, key_of_folder
-from receipts import Damaged, read_manifest, verified
+from gathering import vouched_for
 from whole_files import fail, whole
 
 ROW_KEYS = {
@@ -68,19 +67,6 @@ def _require_every_matrix(rows: list[list[str]], members: int) -> None:
         raise ValueError(f"has fewer rows for matrix {', '.join(fewest)} than for others")
 
 
-def cells_of(manifests: list[Path], digests: list[str], name: str) -> list[Path]:
-    """The folders of all batches' cells, in the grid's order, the named file of each verified."""
-    folders = {}
-    for manifest, digest in zip(manifests, digests, strict=True):
-        for folder, receipt in read_manifest(manifest, digest).items():
-            if folder in folders:
-                fail(f"{folder} is in two batches, {folders[folder]} and {manifest}")
-            folders[folder] = manifest
-            if not verified(folder, receipt, manifest, [name]):
-                fail(f"{manifest}: its step writes no {name}")
-    return sorted(folders, key=key_of_folder)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--table", required=True, choices=list(ROW_KEYS))
@@ -91,11 +77,7 @@ def main() -> None:
     args = parser.parse_args()
     members = {name: int(number) for name, _, number in (x.partition("=") for x in args.members)}
     name = f"{args.table}.csv"
-    try:
-        folders = cells_of(args.read, args.cells_digests, name)
-    except Damaged as damage:
-        discard(damage)
-        raise SystemExit(1) from None
+    folders = vouched_for(args.read, args.cells_digests, name, CELL_KEYS)
     table_header = None
     with whole(args.output) as part, part.open("w", newline="", encoding="utf-8") as file:
         for folder in folders:

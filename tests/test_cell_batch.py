@@ -157,7 +157,6 @@ def test_a_source_that_is_a_file_is_part_of_the_key(tmp_path, capsys):
     ):
         q, k = np.random.default_rng(0).standard_normal((2, 1, 9, 2)) + offset
         np.savez(tmp_path / "source.npz", q=q, k=k)
-        build_cell.load_source.cache_clear()
         options = ("--input", tmp_path / "source.npz", "--manifest", batch.manifest("build_cell"))
         run(build_cell, *options, "--code", "a", "--cells", *batch.cells)
         assert counts(capsys).startswith(expected)

@@ -19,18 +19,22 @@ class Key(Protocol):
     path: str
 
 
-def plan(seconds: Mapping[Key, float]) -> dict[str, list[Key]]:
+def plan(
+    seconds: Mapping[Key, float], alone: int = ALONE, shared: int = SHARED
+) -> dict[str, list[Key]]:
     """The batches by name, each with its cells, sorted, from the estimated seconds of every cell.
+
+    At most `alone` have one cell for its size, and beyond one a source, `shared` have several.
 
     A cell alone gives the batch its name. The others of a source are spread over a power of two of
     batches by a hash of their identity, so that an added cell moves no other, most often.
     """
     limit = ALONE_SECONDS
-    while sum(cost > limit for cost in seconds.values()) > ALONE:
+    while sum(cost > limit for cost in seconds.values()) > alone:
         limit *= 2
     batches = {key.path: [key] for key, cost in seconds.items() if cost > limit}
     small = {key: LEAST_SECONDS + cost for key, cost in seconds.items() if cost <= limit}
-    target = max(BATCH_SECONDS, sum(small.values()) / SHARED)
+    target = max(BATCH_SECONDS, sum(small.values()) / shared)
     for source in {key.source for key in small}:
         total = sum(cost for key, cost in small.items() if key.source == source)
         number = 1 << max(0, int(total / target).bit_length() - 1)

@@ -12,7 +12,7 @@ REUSE_MEMORY = "MALLOC_MMAP_THRESHOLD_=33554432 MALLOC_TRIM_THRESHOLD_=268435456
 # are reused. The graph knows of a manifest alone, which is there when no cell of the batch failed.
 rule build_cell:
     input:
-        batch_source,
+        lambda w: read_source(BATCHES[w.batch]),
     output:
         f"{BATCH}/build_cell.txt",
     log:
@@ -27,8 +27,8 @@ rule build_cell:
         runtime=minutes,
     params:
         code=digest("build_cell.py", "linalg"),
-        rows=batch_rows,
-        cells=cells_of,
+        rows=cell_rows,
+        cells=lambda w: options(cells=folders(w.batch)),
     shell:
         "python scripts/build_cell.py --code {params.code} {params.rows} {params.cells}"
         " --manifest {output} 2> {log}"

@@ -1,7 +1,6 @@
 import os
 import re
 
-import batches
 import code_digest
 import resources
 import study as studies
@@ -63,7 +62,6 @@ STUDY, GRID, CLAIMS = read_study()
 DEPLOYED = DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method
 PACKAGES_FROM = enter_situation()
 R = STUDY["results"]
-BATCH = f"{R}/batches/{{batch}}"
 
 
 wildcard_constraints:
@@ -71,7 +69,7 @@ wildcard_constraints:
     N="[0-9]+",
     d="[0-9]+",
     feature_map="[a-z_]+",
-    batch="source~[^/]+/(shared~[0-9]+|N~[0-9]+/d~[0-9]+/feature_map~[a-z_]+)",
+    batch="source~[^/]+/(shared~[0-9]+|(N~[0-9]+/)?d~[0-9]+/feature_map~[a-z_]+)",
 
 
 def digest(script, environment):
@@ -101,47 +99,15 @@ def ladder_options():
     )
 
 
-def seconds(key):
-    source = STUDY["sources"][key.source]
-    return resources.seconds(int(key.N), members(source), STUDY["limits"])
-
-
-BATCHES = batches.plan({cell: seconds(cell) for cell in GRID})
-
-
-def folders(batch):
-    return [f"{R}/cells/{cell.path}" for cell in BATCHES[batch]]
-
-
-def cells_of(wildcards):
-    """A parameter of the rules that name a batch's cells."""
-    return options(cells=folders(wildcards.batch))
-
-
-def cells_digest(wildcards):
-    """A parameter of the rules that read of a batch's cells in its manifests."""
-    return options(cells_digest=batches.digest(folders(wildcards.batch)))
-
-
-def batch_seconds(wildcards):
-    return sum(map(seconds, BATCHES[wildcards.batch]))
-
-
-def minutes(wildcards):
-    """A rule's `resources: runtime=`."""
-    return 2 + int(batch_seconds(wildcards) // 60)
-
-
-def longest_first(wildcards, input, attempt):
-    """A rule's `priority:`, so that the longest job is not the last to start."""
-    return round(batch_seconds(wildcards))
-
-
 def failure_summary(run_logs):
     """The logs of the jobs that failed, from Snakemake's logs of the run; a log names the cell."""
     text = "".join(Path(path).read_text(encoding="utf-8") for path in run_logs)
     failed = re.findall(r"log: (\S+) \(check log file", text)
     return "\n".join(f"failed: see {path}" for path in dict.fromkeys(failed))
+
+
+def is_drawn(key):
+    return STUDY["sources"][key.source]["kind"] == "gaussian"
 
 
 def source_file(wildcards):
@@ -151,42 +117,6 @@ def source_file(wildcards):
     if kind == "gaussian":
         return f"{folder}/N~{wildcards.N}/d~{wildcards.d}.npz"
     return f"{folder}.npz"
-
-
-def batch_source(wildcards):
-    """The q, k, v that a batch's cells are built from; drawn ones are drawn for each."""
-    first = BATCHES[wildcards.batch][0]
-    return [] if STUDY["sources"][first.source]["kind"] == "gaussian" else source_file(first)
-
-
-# Of the wildcards alone: Snakemake does not watch what a parameter derives from a job's input.
-def batch_rows(wildcards):
-    source, path = STUDY["sources"][BATCHES[wildcards.batch][0].source], batch_source(wildcards)
-    if path:
-        return options(input=path)
-    return options(
-        scale=float(source.get("scale", 1.0)),
-        members=members(source),
-        max_N_values=STUDY["limits"]["bound_N"],
-    )
-
-
-def growth_input(wildcards):
-    """The q, k of a source that isn't drawn, whose chains are drawn anew."""
-    kind = STUDY["sources"][wildcards.source]["kind"]
-    return [] if kind == "gaussian" else source_file(wildcards)
-
-
-def growth_rows(wildcards):
-    source, path = STUDY["sources"][wildcards.source], growth_input(wildcards)
-    return options(input=path) if path else options(scale=float(source.get("scale", 1.0)))
-
-
-def horizon_rows(wildcards):
-    rows = growth_rows(wildcards)
-    if growth_input(wildcards):
-        return rows
-    return f"{rows} {options(members=members(STUDY['sources'][wildcards.source]))}"
 
 
 def wheels():
@@ -218,13 +148,6 @@ def options_of_model(model):
     )
 
 
-def forget_other_batches():
-    """Remove the manifests of an earlier plan: they would vouch for cells that others now own."""
-    for path in Path(R, "batches").rglob("*.txt"):
-        if path.parent.relative_to(R, "batches").as_posix() not in BATCHES:
-            path.unlink()
-
-
 def left_the_grid():
     """The folders of results whose cell is not in the grid, sorted."""
     cells = Path(R) / "cells"
@@ -232,7 +155,6 @@ def left_the_grid():
     return sorted(path.as_posix() for path in folders - {cells / cell.path for cell in GRID})
 
 
-COMBINATIONS = sorted({(c.source, c.d, c.feature_map) for c in GRID if c.feature_map != "softmax"})
 CONTROLS = (
     "two_token",
     "running_sum",

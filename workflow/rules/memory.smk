@@ -85,13 +85,20 @@ def tokens_of(source, drawn):
 
 
 def growth_memory(wildcards):
-    source, d = STUDY["sources"][wildcards.source], int(wildcards.d)
-    rows = tokens_of(source, resources.GROWTH_CHAINS)
-    return resources.growth_megabytes(rows, d) + read_megabytes(source, d)
+    def megabytes(key):
+        source = STUDY["sources"][key.source]
+        rows = tokens_of(source, resources.GROWTH_CHAINS)
+        return resources.growth_megabytes(rows, key.d) + read_megabytes(source, key.d)
+
+    return max(map(megabytes, GROWTH_BATCHES[wildcards.batch]))
 
 
 def horizon_memory(wildcards):
-    source, d = STUDY["sources"][wildcards.source], int(wildcards.d)
     longest = STUDY["limits"]["horizon_N"]
-    rows = min(tokens_of(source, longest), longest)
-    return resources.horizon_megabytes(rows, d) + read_megabytes(source, d)
+
+    def megabytes(key):
+        source = STUDY["sources"][key.source]
+        rows = min(tokens_of(source, longest), longest)
+        return resources.horizon_megabytes(rows, key.d) + read_megabytes(source, key.d)
+
+    return max(map(megabytes, GROWTH_BATCHES[wildcards.batch]))

@@ -1,6 +1,6 @@
 rule gather_table:
     input:
-        lambda w: [f"{R}/batches/{name}/{GATHERED[w.table]}.txt" for name in BATCHES],
+        lambda w: manifests(GATHERED[w.table]),
     output:
         f"{R}/tables/{{table}}.csv",
     log:
