@@ -17,15 +17,23 @@ def vouched_for(
     Whatever is wrong ends the step.
     """
     found: dict[Path, Path] = {}
-    try:
-        for manifest, digest in zip(manifests, cells_digests, strict=True):
-            for folder, receipt in read_manifest(manifest, digest).items():
-                if folder in found:
-                    fail(f"{folder} is in two batches, {found[folder]} and {manifest}")
-                found[folder] = manifest
-                if not verified(folder, receipt, manifest, [name]):
-                    fail(f"{manifest}: its step writes no {name}")
-    except Damaged as damage:
+    damages = []
+    for manifest, digest in zip(manifests, cells_digests, strict=True):
+        try:
+            entries = read_manifest(manifest, digest)
+        except Damaged as damage:
+            damages.append(damage)
+            continue
+        for folder, receipt in entries.items():
+            if folder in found:
+                fail(f"{folder} is in two batches, {found[folder]} and {manifest}")
+            found[folder] = manifest
+            try:
+                verified(folder, receipt, manifest, [name])
+            except Damaged as damage:
+                damages.append(damage)
+    for damage in damages:
         discard(damage)
-        raise SystemExit(1) from None
+    if damages:
+        raise SystemExit(1)
     return sorted(found, key=lambda folder: key_of_folder(folder, keys))
