@@ -87,4 +87,4 @@ rule read_user_file:
         code=digest("read_user_file.py", "linalg"),
         content=lambda w: STUDY["sources"][w.source]["digest"],
     shell:
-        "python scripts/read_user_file.py --input {input:q} --output {output} 2> {log}"
+        "python scripts/read_user_file.py --input={input:q} --output {output} 2> {log}"
