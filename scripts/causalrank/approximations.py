@@ -12,6 +12,8 @@ from .mixing import scores, softmax
 from .precision import rounded
 
 NO_CAUSAL_FORM = "no causal form: it mixes later tokens into earlier ones"
+"""Said of landmarks too, means of many tokens. Truncation mixes tokens as well, but is kept under
+the mask as an analysis of the matrix, the best of its rank: no method could run it by the token."""
 SOFTMAX_ONLY = "approximates exp(q . k): softmax only"
 ROWS_ONLY = "its rows are softmaxes: row-normalized only"
 FEW_TOKENS = "more landmarks than tokens"
@@ -29,11 +31,16 @@ def _truncation(head: Head, r: int, _: Generator) -> np.ndarray:
 
 
 def nystrom_factors(head: Head, m: int) -> tuple[np.ndarray, np.ndarray]:
-    """Factors, shape (N, m) each, of the head's kernel by m landmarks, means of segments."""
+    """Factors, shape (N, m) each, of the head's kernel by m landmarks, means of segments.
+
+    Of a row-normalized head, rows whose sum is lost in rounding are empty.
+    """
     f, g = (low_rank.segment_means(X, m) for X in (head.F, head.G))
-    return low_rank.nystrom_factors(
-        head.kernel(head.F, g), head.kernel(f, g), head.kernel(f, head.G)
-    )
+    products = (head.F @ g.T, f @ g.T, f @ head.G.T)
+    if head.feature_map == "softmax":
+        products = low_rank.balanced_exponentials(*(S / np.sqrt(f.shape[1]) for S in products))
+    L, R = low_rank.nystrom_factors(*products)
+    return (low_rank.without_lost_rows(L, R) if head.normalization == "row" else L), R
 
 
 def _nystrom(head: Head, m: int, _: Generator) -> np.ndarray:
@@ -84,7 +91,7 @@ def _row_softmax_only(head: Head, k: Strength) -> str:
 
 
 def _landmarks_lack(head: Head, m: int) -> str:
-    return FEW_TOKENS if m > len(head.F) else ""
+    return _bidirectional_only(head, m) or (FEW_TOKENS if m > len(head.F) else "")
 
 
 @dataclass(frozen=True)
