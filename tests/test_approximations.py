@@ -158,6 +158,32 @@ def test_a_row_without_any_entry_stays_empty_with_landmarks():
     np.testing.assert_allclose(A_hat[1:].sum(axis=1), F[1:, :2].any(axis=1), atol=1e4 * N * EPS)
 
 
+@pytest.mark.parametrize("mask", ["bidirectional", "causal"])
+def test_what_leaves_nothing_out_is_the_matrix(mask):
+    """From the first strength that is complete on; one less is not the matrix."""
+    one = Head(*np.random.default_rng(3).standard_normal((2, N, D)), "softmax", mask, "row", N)
+    # Of truncation, as it states; landmarks are inverted with a condition number below 1e6.
+    atol = {"truncation": N * N * EPS, "nystrom": 1e6 * N * EPS, "nystromformer": 1e6 * N * EPS}
+    for name in ("truncation", "nystrom", "nystromformer", "window", "top_k"):
+        approximation = APPROXIMATIONS[name]
+        if approximation.lacks(one, 1):
+            continue
+        first = next(s for s in range(1, 3 * N) if approximation.complete(s, N, mask))
+        assert not approximation.complete(first - 1, N, mask)
+        errors = [np.abs(approximation.function(one, s, None) - one.A) for s in (first - 1, first)]
+        assert errors[0].max() > 10 * errors[1].max()
+        assert errors[1].max() <= atol.get(name, N * EPS)
+
+
+def test_every_method_has_a_default_strength_that_leaves_something_out():
+    """Of the default study's layers, 64 tokens."""
+    properties = study.read_schema("study")["properties"]["approximations"]["properties"]
+    for name, ladder in properties.items():
+        complete = APPROXIMATIONS[name].complete
+        for mask in ("bidirectional", "causal"):
+            assert not all(complete(strength, 64, mask) for strength in ladder["default"])
+
+
 @pytest.mark.parametrize("feature_map", ["elu_plus_one", "softmax"])
 @pytest.mark.parametrize("mask", ["bidirectional", "causal"])
 @pytest.mark.parametrize("normalization", ["none", "row"])

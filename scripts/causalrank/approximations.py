@@ -94,20 +94,34 @@ def _landmarks_lack(head: Head, m: int) -> str:
     return _bidirectional_only(head, m) or (FEW_TOKENS if m > len(head.F) else "")
 
 
+def _never(strength: Strength, N: int, mask: str) -> bool:
+    return False
+
+
+def _every_token(k: int, N: int, _: str) -> bool:
+    return k >= N
+
+
+def _window_of_all(width: int, N: int, mask: str) -> bool:
+    return width >= N if mask == "causal" else width // 2 >= N - 1
+
+
 @dataclass(frozen=True)
 class Approximation:
     """A_hat, shape (N, N), as `function(head, strength, generator)`.
 
     `lacks(head, strength)` says in words why there is no such approximation, or nothing. `strength`
-    is what a strength is called, `kind` its type. Where `values` is not None, the approximation
-    comes with values of its own, `values(E, v)`. A function raises OverflowError or
-    ZeroDivisionError where its matrix does not exist in float64.
+    is what a strength is called, `kind` its type. `complete(strength, N, mask)` says whether
+    nothing of N tokens is left out, so that there is nothing to gain. Where `values` is not None,
+    the approximation comes with values of its own, `values(E, v)`. A function raises OverflowError
+    or ZeroDivisionError where its matrix does not exist in float64.
     """
 
     strength: str
     kind: type
     function: Function
     lacks: Callable[[Head, Strength], str] = _no_form
+    complete: Callable[[Strength, int, str], bool] = _never
     values: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
 
 
@@ -117,20 +131,24 @@ def _noise(head: Head, strength: float, generator: Generator) -> np.ndarray:
 
 gaussian, orthogonal = random_features.gaussian_directions, random_features.orthogonal_directions
 APPROXIMATIONS: dict[str, Approximation] = {
-    "truncation": Approximation("rank", int, _truncation),
-    "nystrom": Approximation("landmarks", int, _nystrom, _landmarks_lack),
+    "truncation": Approximation("rank", int, _truncation, complete=_every_token),
+    "nystrom": Approximation("landmarks", int, _nystrom, _landmarks_lack, _every_token),
     "nystromformer": Approximation(
         "landmarks",
         int,
         _nystromformer,
         lambda head, m: _row_softmax_only(head, m) or _landmarks_lack(head, m),
+        _every_token,
     ),
-    "linformer": Approximation("projected tokens", int, _linformer, _row_softmax_only),
+    "linformer": Approximation(
+        "projected tokens", int, _linformer, _row_softmax_only, _every_token
+    ),
     "projection": Approximation(
         "projected tokens",
         int,
         lambda head, k, generator: low_rank.projection(head.A, k, generator),
         _bidirectional_only,
+        _every_token,
     ),
     "performer": Approximation(
         "random features", int, partial(_performer, directions=gaussian), _softmax_only
@@ -150,9 +168,13 @@ APPROXIMATIONS: dict[str, Approximation] = {
         "width in tokens",
         int,
         lambda head, width, _: head.of_entries(sparsity.window(head.A, width, head.mask)),
+        complete=_window_of_all,
     ),
     "top_k": Approximation(
-        "keys per row", int, lambda head, k, _: head.of_entries(sparsity.top_k(head.A, k))
+        "keys per row",
+        int,
+        lambda head, k, _: head.of_entries(sparsity.top_k(head.A, k)),
+        complete=_every_token,
     ),
     "decay": Approximation(
         "factor per token",
