@@ -107,8 +107,12 @@ def linformer_factors(
 ) -> tuple[np.ndarray, np.ndarray]:
     """softmax(q (E k)^T / sqrt(d)), shape (N, size), and F, shape (size, N), A_hat's factors.
 
-    E and F are independent Gaussian projections; Wang et al. 2020, equation 7, where they are
-    learned. `size` is their k, and does not depend on N.
+    E and F are independent Gaussian projections, of the form of Wang et al. 2020, equation 7, where
+    they are learned. `size` is their k, and does not depend on N. No such draw approximates
+    attention: F has the mean zero, and so A_hat, which tends to the zero matrix as k grows. Nor does
+    one R for both: the weighted mean of R's rows tends to the scores over k. Theorem 2 of the
+    paper has E = delta R and F = exp(-delta) R; as delta vanishes, so do the scores, and A_hat is a
+    row of column means of R.
     """
     E, F = (gaussian_projection(size, len(k), generator) for _ in range(2))
     S = q @ (E @ k).T / np.sqrt(q.shape[1])
