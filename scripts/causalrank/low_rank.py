@@ -109,10 +109,10 @@ def linformer_factors(
 
     E and F are independent Gaussian projections, of the form of Wang et al. 2020, equation 7, where
     they are learned. `size` is their k, and does not depend on N. No such draw approximates
-    attention: F has the mean zero, and so A_hat, which tends to the zero matrix as k grows. Nor does
-    one R for both: the weighted mean of R's rows tends to the scores over k. Theorem 2 of the
-    paper has E = delta R and F = exp(-delta) R; as delta vanishes, so do the scores, and A_hat is a
-    row of column means of R.
+    attention: F has the mean zero, and so A_hat, which tends to zero as k grows. Nor does one R for
+    both: the weighted mean of R's rows tends to the scores over k. Theorem 2 of the paper has
+    E = delta R and F = exp(-delta) R; as delta vanishes, so do the projected scores, and every row
+    of A_hat is the mean of R's.
     """
     E, F = (gaussian_projection(size, len(k), generator) for _ in range(2))
     S = q @ (E @ k).T / np.sqrt(q.shape[1])
