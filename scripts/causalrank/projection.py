@@ -33,7 +33,7 @@ with eps |x| |w| in the place of eps |x.w|.
 exactly, so that ||P R^T R w - P w|| <= eps ||P||_F |w| fails with a probability of at most
 2 / (k eps^2), whatever n is: that form needs no logarithm. Relatively to ||P w|| the mean square
 is (kappa + 1) / k with the `amplification` kappa = ||P||_F^2 |w|^2 / ||P w||^2. It is at least the
-stable rank of P, and the theorem's form holds when kappa stays below k eps^2. For a softmax of
+stable rank of P, and the theorem's form holds when kappa stays well below k eps^2. For a softmax of
 random scores of unit variance kappa tends to e E w^2 / (E w)^2 for independent entries of a mean
 E w that is not zero, whatever n is; for w less its mean it grows like e n / (e - 1), and for one
 token's w like n.
