@@ -57,6 +57,12 @@ def test_evaluate_layers(tmp_path):
             assert float(row["gradient_q"]) == float(row["gradient_k"]) == 0
         else:
             assert float(row["contrast_output_last"]) > 1e-6
+        # ||D + dO||^2 = 1 + 2 <D, dO> + ||dO||^2; sums of 72 terms.
+        norm, output = float(row["contrast_residual"]), float(row["contrast_output"])
+        along = 1 + (norm**2 - 1 - output**2) / 2
+        assert float(row["contrast_residual_kept"]) == pytest.approx(
+            along, abs=72 * EPS * (1 + norm**2 + output**2)
+        )
         # Scores below 30 err by 8 products and a division each.
         assert float(row["log_odds_error"]) < 30 * 24 * EPS
 
