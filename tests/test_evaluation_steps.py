@@ -205,11 +205,14 @@ def test_every_declaration_is_recorded_once(tmp_path, measured):
 
 def test_other_measurements_show_in_the_record(tmp_path, measured):
     judge(tmp_path, measured, "a")
-    text = measured.read_text().replace("bfloat16", "bfloat17")
-    measured.write_text(text)
-    judge(tmp_path, measured, "b", contrast=0.25)
+    measured.write_text(measured.read_text().replace("bfloat16", "bfloat17"))
+    judge(tmp_path, measured, "b")
     first, second = read(tmp_path / "history.csv")
-    assert first["measurements"] != second["measurements"]
+    assert second["declaration"] == "2" and second["output_error"] == first["output_error"]
+    old, new = first["measurements"], second["measurements"]
+    assert second["changed"] == f"measurements: {old} to {new}" and old != new
+    judge(tmp_path, measured, "c")
+    assert len(read(tmp_path / "history.csv")) == 2
 
 
 @pytest.mark.parametrize("text", ["", "declaration,contrast\n1,0.5\n"])
