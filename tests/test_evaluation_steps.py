@@ -111,8 +111,11 @@ def test_evaluate_head_pairs(tmp_path):
 def test_evaluate_tasks(tmp_path):
     for name in ("a", "b"):
         outputs = ("--runs", tmp_path / f"{name}.runs.csv", "--output", tmp_path / f"{name}.csv")
-        run(evaluate_tasks, *LAYERS, "--tasks", 3, *outputs)
-        assert (tmp_path / f"{name}.csv").read_bytes() == (tmp_path / "a.csv").read_bytes()
+        differences = ("--differences", tmp_path / f"{name}.differences.csv")
+        run(evaluate_tasks, *LAYERS, "--tasks", 3, *outputs, *differences)
+        for table in ("csv", "differences.csv"):
+            written = (tmp_path / f"{name}.{table}").read_bytes()
+            assert written == (tmp_path / f"a.{table}").read_bytes()
     runs, means = read(tmp_path / "a.runs.csv"), read(tmp_path / "a.csv")
     assert len(runs) == 2 * 2 * 2 * 2 * 3 and len(means) == 2 * 2 * 2
     for row in means:
@@ -123,6 +126,18 @@ def test_evaluate_tasks(tmp_path):
         assert float(row["accuracy"]) == pytest.approx(mean, rel=16 * EPS)
         middle = (float(row["accuracy_low"]) + float(row["accuracy_high"])) / 2
         assert middle == pytest.approx(mean, rel=16 * EPS)
+    pairs = read(tmp_path / "a.differences.csv")
+    assert len(pairs) == 2 * 2 + 2 * 2
+    for row in pairs:
+        ends = []
+        for end in ("from", "to"):
+            place = {row["varied"]: row[end], "kind": row["kind"]}
+            place |= {key: row[key] for key in ("heads", "score_scale") if row[key]}
+            (found,) = (m for m in means if all(m[key] == x for key, x in place.items()))
+            ends.append(float(found["accuracy"]))
+        assert float(row["difference"]) == pytest.approx(ends[1] - ends[0], abs=16 * EPS)
+        if row["varied"] == "heads" and row["score_scale"] == "0.0":
+            assert float(row["difference_low"]) == float(row["difference_high"]) == 0
     # Uniform attention is invertible W_v times a mean: every cut of it reads the same.
     uniform = [row["accuracy"] for row in means if row["score_scale"] == "0.0"]
     assert len(uniform) == 4 and len(set(uniform)) == 2
