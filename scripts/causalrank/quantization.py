@@ -8,7 +8,8 @@ def quantized(A: np.ndarray, bits: int) -> np.ndarray:
 
     The spacing is the row's largest modulus over 2^(bits - 1) - 1 (Dettmers et al. 2022, section
     2.1, by rows): zeros stay zeros, and no entry changes by more than half a spacing. Ties go to
-    even multiples. Raises ValueError for fewer than two bits.
+    even multiples. Softmax attention has no negative entries and leaves the sign bit unused: 4 bits
+    are 7 positive levels. Raises ValueError for fewer than two bits.
     """
     if bits < 2:
         raise ValueError(f"{bits} bits leave zero alone")
