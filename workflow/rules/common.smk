@@ -200,7 +200,8 @@ TABLES = [
         *(*GATHERED, *CONTROLS, "verdicts", "summary", *(["heads"] if MODELS else [])),
         *("growth", "growth_sizes", "growth_slopes", "horizon", "tails"),
         *(["concentration", "concentration_layers"] if CONCENTRATION else []),
-        *("layer_ranks", "layer_passage", "contrast_controls", "head_pairs", "task_runs", "tasks"),
+        *("layer_ranks", "layer_passage", "contrast_controls", "head_pairs"),
+        *("task_runs", "tasks", "task_differences"),
         *("approximate_layers", "acceptance", "acceptance_history"),
         *PROJECTED,
     )
