@@ -1,5 +1,6 @@
 """Memory and time of a cell's jobs, from N, D and members: upper estimates, checked by a test."""
 
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +16,10 @@ STEPS = (
     "check_bound",
 )
 INTERPRETER_MB = 100
+SNAKEMAKE_MB = 250
+"""Of the two processes of Snakemake that a cluster's job runs its step in."""
+STARTING_MINUTES = 10
+"""Of a job: both of them, and the environment's modules, from a shared file system."""
 GROWTH_CHAINS = 512
 """As many as scripts/estimate_growth.py follows."""
 ENCODER_MB = 500
@@ -84,6 +89,11 @@ def seconds(N: int, members: int, limits: Mapping[str, int]) -> int:
         return round(members * 12 * GESDD_NANOSECONDS * 1e-9 * N**3)
     counting = COUNTING_MICROSECONDS if N <= limits["counts_N"] else 0
     return round(members * (STRUCTURED_MICROSECONDS + counting) * 1e-6 * N)
+
+
+def minutes(seconds: float, attempt: int) -> int:
+    """Minutes that a job may take: head room for slower nodes, twice as much on each retry."""
+    return (STARTING_MINUTES + math.ceil(2 * seconds / 60)) * 2 ** (attempt - 1)
 
 
 def growth_megabytes(rows: int, d: int) -> int:

@@ -22,6 +22,7 @@ rule build_cell:
         "../../envs/linalg.yaml"
     resources:
         mem_mb=memory_of("build_cell"),
+        runtime=minutes,
     params:
         code=digest("build_cell.py", "linalg"),
     shell:
@@ -125,6 +126,7 @@ rule measure_spectrum:
         "../../envs/linalg.yaml"
     resources:
         mem_mb=memory_of("measure_spectrum"),
+        runtime=minutes,
     params:
         code=digest("measure_spectrum.py", "linalg"),
     shell:

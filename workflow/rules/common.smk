@@ -104,9 +104,9 @@ def seconds(wildcards):
     return resources.seconds(int(wildcards.N), members(source), STUDY["limits"])
 
 
-def minutes(wildcards):
+def minutes(wildcards, attempt):
     """A rule's `resources: runtime=`."""
-    return 2 + seconds(wildcards) // 60
+    return resources.minutes(seconds(wildcards), attempt)
 
 
 def longest_first(wildcards, input, attempt):

@@ -14,7 +14,8 @@ rule estimate_growth:
     conda:
         "../../envs/linalg.yaml"
     resources:
-        mem_mb=growth_memory,
+        mem_mb=allocated(growth_memory),
+        runtime=allotted(120),
     params:
         code=digest("estimate_growth.py", "linalg"),
         rows=growth_rows,
@@ -37,7 +38,8 @@ rule find_horizons:
     conda:
         "../../envs/linalg.yaml"
     resources:
-        mem_mb=horizon_memory,
+        mem_mb=allocated(horizon_memory),
+        runtime=allotted(120),
     params:
         code=digest("find_horizons.py", "linalg"),
         rows=horizon_rows,
