@@ -47,17 +47,17 @@ def test_jobs_that_stay_are_named(slurm, tmp_path, monkeypatch):
     write(slurm, scancel=SCANCEL)
     (slurm / "queue").write_text(f"7|run_a|{tmp_path}\n", encoding="utf-8")
     monkeypatch.setattr(left_jobs, "PATIENCE", 0.0)
-    with pytest.raises(left_jobs.CannotCancel, match="do not end: scancel 7$"):
+    with pytest.raises(left_jobs.CannotCancel, match=r"do not end: scancel 7$"):
         left_jobs.cancel(tmp_path, "run")
 
 
 def test_a_silent_slurm_is_an_error_of_one_line(slurm, tmp_path):
     write(slurm, squeue="printf 'no\\nanswer\\n' >&2; exit 1")
-    with pytest.raises(left_jobs.CannotCancel, match="^squeue: no answer$"):
+    with pytest.raises(left_jobs.CannotCancel, match=r"^squeue: no answer$"):
         left_jobs.cancel(tmp_path, "run")
 
 
 def test_no_slurm_is_an_error_of_one_line(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(left_jobs.CannotCancel, match="^squeue: No such file"):
+    with pytest.raises(left_jobs.CannotCancel, match=r"^squeue: No such file"):
         left_jobs.cancel(tmp_path, "run")

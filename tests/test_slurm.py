@@ -109,6 +109,7 @@ def history(slurm: slurm_cluster.Cluster, control: str, field: str) -> list[str]
 def test_bytes_are_those_of_a_local_run(cluster_repository, tmp_path):
     run = cluster_repository.snakemake(*ON_SLURM, *to_make(ALL))
     assert "submitted with SLURM jobid" in run.stdout
+    assert "No wall time" not in run.stdout and "No job memory" not in run.stdout
     assert cluster_repository.outputs(RESULTS) == local_run(tmp_path, ALL)
     again = cluster_repository.snakemake("-n", *to_make(ALL))
     assert "Nothing to be done" in again.stdout

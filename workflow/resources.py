@@ -16,8 +16,8 @@ STEPS = (
     "check_bound",
 )
 INTERPRETER_MB = 100
-SNAKEMAKE_MB = 250
-"""Of the two processes of Snakemake that a cluster's job runs its step in."""
+SNAKEMAKE_MB = 400
+"""Of the two Snakemake processes around the step of a cluster's job: 150 each with small grids."""
 STARTING_MINUTES = 10
 """Of a job: both of them, and the environment's modules, from a shared file system."""
 GROWTH_CHAINS = 512
