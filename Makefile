@@ -32,7 +32,7 @@ test: .venv/test.stamp
 
 # Needs root; installs Debian's Slurm where there is none.
 test-slurm: .venv/test.stamp
-	$(BIN)/python tests/slurm_cluster.py sinfo
+	$(BIN)/python tests/slurm_cluster.py sinfo || true
 	$(BIN)/python -m pytest -ra -m cluster tests/test_slurm.py
 
 slurm: .venv/slurm.stamp

@@ -20,80 +20,15 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-PACKAGES = ("slurmctld", "slurmd", "slurm-client", "munge")
-PROGRAMS = ("slurmctld", "slurmd", "sbatch", "munged")
-CONFIGURATION = Path("/etc/slurm/slurm.conf")
-MADE_BY = "# for tests/slurm_cluster.py, process "
-NODES = 4
-NODE_MB = 2000
+from slurm_setup import CONFIGURATION, NODES, PROGRAMS, NoSlurm, abandoned, configuration, install
+
 PATIENCE = 30.0  # seconds, for a daemon to answer
-NODE_LOST = 10  # seconds without an answer
-
-
-class NoSlurm(Exception):
-    """Why there can be no cluster here."""
-
-
-def install() -> None:
-    """Install what is missing, by apt.
-
-    Raises NoSlurm when that cannot be.
-    """
-    if all(map(shutil.which, PROGRAMS)):
-        return
-    if os.geteuid() != 0 or not shutil.which("apt-get"):
-        raise NoSlurm(f"Slurm is not installed; as root: apt-get install {' '.join(PACKAGES)}")
-    for words in (["update"], ["install", "-y", "--no-install-recommends", *PACKAGES]):
-        environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-        run = subprocess.run(
-            ["apt-get", "-qq", *words], capture_output=True, text=True, env=environment
-        )
-        if run.returncode:
-            last = run.stderr.strip().splitlines()[-1:] or ["no reason given"]
-            raise NoSlurm(f"Slurm could not be installed: {last[0]}")
 
 
 def _free_port() -> int:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return one.getsockname()[1]
-
-
-def _configuration(folder: Path, ports: list[int]) -> str:
-    """Nodes as large as asked for, memory and time enforced, decisions within a second."""
-    host = socket.gethostname().split(".")[0]
-    names = f"node[1-{NODES}]"
-    return f"""{MADE_BY}{os.getpid()}
-ClusterName=tests
-SlurmctldHost={host}(127.0.0.1)
-SlurmctldPort={ports[0]}
-SlurmUser=root
-AuthType=auth/munge
-AuthInfo=socket={folder}/munge/socket
-CredType=cred/munge
-StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/%n
-SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/%n.pid
-SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/%n.log
-MpiDefault=none
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-SelectType=select/cons_tres
-SelectTypeParameters=CR_CPU_Memory
-SlurmdParameters=config_overrides
-JobAcctGatherType=jobacct_gather/linux
-JobAcctGatherFrequency=task=1
-JobAcctGatherParams=OverMemoryKill
-SchedulerParameters=sched_interval=1,sched_min_interval=100000,bf_interval=1
-KillWait=2
-SlurmdTimeout={NODE_LOST}
-ReturnToService=2
-NodeName={names} NodeHostname={host} NodeAddr=127.0.0.1 Port=[{ports[1]}-{ports[-1]}] \
-CPUs=2 RealMemory={NODE_MB} State=UNKNOWN
-PartitionName=main Nodes={names} Default=YES MaxTime=1-0 State=UP
-"""
 
 
 def _writing_below(folder: Path) -> list[int]:
@@ -138,7 +73,7 @@ class Cluster:
         first = _free_port()
         ports = [_free_port(), *range(first, first + NODES)]
         CONFIGURATION.parent.mkdir(exist_ok=True)
-        CONFIGURATION.write_text(_configuration(self.folder, ports), encoding="utf-8")
+        CONFIGURATION.write_text(configuration(self.folder, ports), encoding="utf-8")
         self._run("slurmctld", "-D", "-c")
         for n in range(NODES):
             self._run("slurmd", "-D", "-N", f"node{n + 1}", name=f"node{n + 1}")
@@ -147,10 +82,8 @@ class Cluster:
     def stop(self) -> None:
         """End every job, every daemon and the configuration; of a lost node, what its jobs left."""
         self.ask("scancel", "--partition=main")
-        for daemon in self.daemons.values():
-            if daemon.poll() is None:
-                daemon.terminate()
-        for daemon in self.daemons.values():
+        for daemon in reversed(self.daemons.values()):  # munged last: the others need it to end
+            daemon.terminate()
             try:
                 daemon.wait(10)
             except subprocess.TimeoutExpired:
@@ -189,13 +122,6 @@ class Cluster:
             time.sleep(0.05)
 
 
-def _abandoned(configuration: str) -> bool:
-    """Whether a configuration is of a process of ours that was killed."""
-    first = configuration.partition("\n")[0]
-    maker = first.removeprefix(MADE_BY)
-    return maker != first and not Path("/proc", maker).exists()
-
-
 @contextlib.contextmanager
 def cluster() -> Iterator[Cluster]:
     """One that is stopped afterwards. Raises NoSlurm when there can be none."""
@@ -203,7 +129,7 @@ def cluster() -> Iterator[Cluster]:
         raise NoSlurm("only root can run one Slurm with several nodes on one machine")
     if not all(map(shutil.which, PROGRAMS)):
         raise NoSlurm(f"not all of {', '.join(PROGRAMS)} are installed; make test-slurm does it")
-    if CONFIGURATION.exists() and not _abandoned(CONFIGURATION.read_text(encoding="utf-8")):
+    if CONFIGURATION.exists() and not abandoned(CONFIGURATION.read_text(encoding="utf-8")):
         raise NoSlurm(f"{CONFIGURATION} is there: this machine has a Slurm, which is left alone")
     with tempfile.TemporaryDirectory(prefix="slurm.") as folder:
         Path(folder).chmod(0o755)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import slurm_cluster
+import slurm_setup
 from conftest import ROOT, Repository
 
 pytestmark = pytest.mark.cluster
@@ -22,7 +23,7 @@ cells: [{{source: drawn, N: 16, d: 2, feature_map: [relu, softmax]}}]
 approximations: {{noise: [0.1]}}
 evaluation: {{d_model: 4, N: 6, heads: [1, 2], score_scales: [1], seeds: 2, tasks: 2}}
 """
-ON_SLURM = ("--workflow-profile", "slurm", "--resources", f"mem_mb={slurm_cluster.NODE_MB}")
+ON_SLURM = ("--workflow-profile", "slurm", "--resources", f"mem_mb={slurm_setup.NODE_MB}")
 CONTROLS = ("two_token", "running_sum", "all_ones", "product_rank")
 FEW = [f"{RESULTS}/tables/{name}.csv" for name in CONTROLS]
 """A job each, beside nothing else."""
@@ -36,7 +37,7 @@ def slurm() -> Iterator[slurm_cluster.Cluster]:
     try:
         with slurm_cluster.cluster() as cluster:
             yield cluster
-    except slurm_cluster.NoSlurm as reason:
+    except slurm_setup.NoSlurm as reason:
         pytest.skip(f"no Slurm here: {reason}")
 
 
