@@ -1,5 +1,6 @@
 """Memory and time of a cell's jobs, from N, D and members: upper estimates, checked by a test."""
 
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +16,10 @@ STEPS = (
     "check_bound",
 )
 INTERPRETER_MB = 100
+SNAKEMAKE_MB = 400
+"""Of the two Snakemake processes around the step of a cluster's job: 150 each with small grids."""
+STARTING_MINUTES = 10
+"""Of a job: both of them, and the environment's modules, from a shared file system."""
 GROWTH_CHAINS = 512
 """As many as scripts/estimate_growth.py follows."""
 ENCODER_MB = 500
@@ -98,6 +103,11 @@ def seconds(N: int, members: int, limits: Mapping[str, int]) -> float:
 def combination_seconds(d: int, tokens: int, members: int) -> float:
     """Seconds that a growth and the horizons of its members may take, measured at d = 64."""
     return 0.05 * d + HORIZON_MICROSECONDS * 1e-6 * tokens * members
+
+
+def minutes(seconds: float, attempt: int) -> int:
+    """Minutes that a job may take: head room for slower nodes, twice as much on each retry."""
+    return (STARTING_MINUTES + math.ceil(2 * seconds / 60)) * 2 ** (attempt - 1)
 
 
 def growth_megabytes(rows: int, d: int) -> int:

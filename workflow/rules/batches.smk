@@ -49,9 +49,9 @@ def batch_seconds(wildcards):
     return sum(map(seconds, BATCHES[wildcards.batch]))
 
 
-def minutes(wildcards):
+def minutes(wildcards, attempt):
     """A rule's `resources: runtime=`."""
-    return 2 + int(batch_seconds(wildcards) // 60)
+    return resources.minutes(batch_seconds(wildcards), attempt)
 
 
 def longest_first(wildcards, input, attempt):
@@ -59,8 +59,9 @@ def longest_first(wildcards, input, attempt):
     return round(batch_seconds(wildcards))
 
 
-def growth_minutes(wildcards):
-    return 2 + int(sum(map(growth_seconds, GROWTH_BATCHES[wildcards.batch])) // 60)
+def growth_minutes(wildcards, attempt):
+    seconds = sum(map(growth_seconds, GROWTH_BATCHES[wildcards.batch]))
+    return resources.minutes(seconds, attempt)
 
 
 def read_source(keys):

@@ -14,7 +14,7 @@ rule estimate_growth:
     conda:
         "../../envs/linalg.yaml"
     resources:
-        mem_mb=growth_memory,
+        mem_mb=allocated(growth_memory),
         runtime=growth_minutes,
     params:
         code=digest("estimate_growth.py", "linalg"),
@@ -38,7 +38,7 @@ rule find_horizons:
     conda:
         "../../envs/linalg.yaml"
     resources:
-        mem_mb=horizon_memory,
+        mem_mb=allocated(horizon_memory),
         runtime=growth_minutes,
     params:
         code=digest("find_horizons.py", "linalg"),

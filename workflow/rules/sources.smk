@@ -9,7 +9,8 @@ rule draw_ensemble:
     conda:
         "../../envs/linalg.yaml"
     resources:
-        mem_mb=ensemble_memory,
+        mem_mb=allocated(ensemble_memory),
+        runtime=allotted(10),
     params:
         code=digest("draw_ensemble.py", "linalg"),
         options=lambda w: options(
@@ -60,7 +61,8 @@ rule encode_text:
     conda:
         "../../envs/model.yaml"
     resources:
-        mem_mb=2000,
+        mem_mb=allocated(2000),
+        runtime=allotted(60),
     params:
         code=digest("encode_text.py", "model"),
         options=model_options,
@@ -82,7 +84,8 @@ rule read_user_file:
     conda:
         "../../envs/linalg.yaml"
     resources:
-        mem_mb=lambda w: resources.INTERPRETER_MB + 2 * STUDY["sources"][w.source]["megabytes"],
+        mem_mb=allocated(user_file_memory),
+        runtime=allotted(60),
     params:
         code=digest("read_user_file.py", "linalg"),
         content=lambda w: STUDY["sources"][w.source]["digest"],
