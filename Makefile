@@ -2,6 +2,7 @@
 #   make results   set up .venv, run the default study and write its report
 #   make test      set up .venv and run every test that this machine can run
 # make results STUDY=config/mine.yaml runs another study; make smoke a small one.
+# make slurm readies .venv to submit to Slurm (config/cluster.md); make test-slurm tests that on this machine.
 # make benchmark measures what a job costs, then the engine beside what else could be called.
 
 STUDY ?= config/config.yaml
@@ -15,7 +16,7 @@ COMPILE := $(BIN)/python -m compileall -q -j 0 .venv/lib > /dev/null || true  # 
 SNAKEMAKE := $(BIN)/python -m snakemake
 export STUDY
 
-.PHONY: results smoke test lint benchmark requirements pins
+.PHONY: results smoke test test-slurm slurm lint benchmark requirements pins
 
 results: .venv/run.stamp
 	@test -f "$$STUDY" || { echo "error: STUDY=$$STUDY: there is no such file"; exit 1; }
@@ -28,6 +29,13 @@ smoke:
 
 test: .venv/test.stamp
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -ra --durations=15
+
+# Needs root; installs Debian's Slurm where there is none.
+test-slurm: .venv/test.stamp
+	$(BIN)/python tests/slurm_cluster.py sinfo || true
+	$(BIN)/python -m pytest -ra -m cluster tests/test_slurm.py
+
+slurm: .venv/slurm.stamp
 
 benchmark: .venv/test.stamp
 	$(BIN)/python tests/benchmark_job_cost.py
@@ -47,7 +55,13 @@ lint: .venv/test.stamp
 	@$(COMPILE)
 	@touch $@
 
-.venv/test.stamp: envs/requirements-dev.txt envs/wheels.txt .venv/run.stamp
+# Without dependencies: the plugin asks for a newer numpy, for a report that nothing here asks for.
+.venv/slurm.stamp: envs/slurm.txt .venv/run.stamp
+	@$(INSTALL) --no-deps -r $< || { echo "error: pip could not install $<; is its index reachable?"; exit 1; }
+	@$(COMPILE)
+	@touch $@
+
+.venv/test.stamp: envs/requirements-dev.txt envs/wheels.txt .venv/slurm.stamp
 	@$(INSTALL) -r envs/wheels.txt -r $< || { echo "error: pip could not install $<; is its index reachable?"; exit 1; }
 	@$(COMPILE)
 	@touch $@
@@ -56,7 +70,9 @@ lint: .venv/test.stamp
 requirements:
 	cd envs && for name in requirements wheels requirements-dev; do \
 	  uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	    --no-annotate --no-header $$name.in -o $$name.txt || exit 1; done
+	    --no-annotate --no-header $$name.in -o $$name.txt || exit 1; done && \
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	  --no-annotate --no-header --override requirements.in slurm.in -o slurm.txt
 
 # Pin the conda environments again: needs conda-forge, or RECORDS=, a folder of its repodata.
 pins: .venv/run.stamp

@@ -2,6 +2,9 @@
 
 import argparse
 from collections.abc import Iterator
+from itertools import count
+from math import gcd
+from pathlib import Path
 
 import numpy as np
 
@@ -9,6 +12,7 @@ from causalrank.approximations import APPROXIMATIONS, approximate
 from causalrank.bound import Original, RowErrors, original, row_errors
 from causalrank.ensembles import seed_of
 from causalrank.head import Head
+from cell_batch import CellStep
 from cell_files import MATRIX_KEYS, Cell, load_cell, progress
 from ladders import Ladders, add_ladders, ladders_of
 from whole_files import write_csv
@@ -77,8 +81,15 @@ def matrix_rows(head: Head, v: np.ndarray, key: tuple, ladders: Ladders) -> Iter
 
 
 def spread(members: int, wanted: int) -> set[int]:
-    """At most `wanted` of the members, evenly spread."""
-    return {i * members // wanted for i in range(wanted)} if wanted < members else {*range(members)}
+    """At most `wanted` of the members, by a stride of at least members / wanted.
+
+    The stride has no divisor in common with their number, so that of the members of a model,
+    windows x layers x heads, no two need have the same head, nor the same layer.
+    """
+    if wanted >= members:
+        return {*range(members)}
+    stride = next(s for s in count(-(-members // wanted)) if gcd(s, members) == 1)
+    return {i * stride % members for i in range(wanted)}
 
 
 def rows(cell: Cell, max_N: int, members: int, ladders: Ladders) -> Iterator[tuple]:
@@ -98,17 +109,20 @@ def rows(cell: Cell, max_N: int, members: int, ladders: Ladders) -> Iterator[tup
         yield from matrix_rows(head, cell.v[member], key, ladders)
 
 
+STEP = CellStep({"--input": "factors.npz"}, {"--output": "bound.csv"})
+
+
+def check(args: argparse.Namespace, factors: Path, target: Path) -> None:
+    limits = args.max_N, args.members
+    write_csv(target, HEADER, rows(load_cell(factors), *limits, ladders_of(args)))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--max-N", type=int, required=True, help="largest N to check")
-    parser.add_argument("--members", type=int, required=True, help="how many, evenly spread")
+    parser.add_argument("--members", type=int, required=True, help="how many, spread out")
     add_ladders(parser)
-    parser.add_argument("--input", nargs="+", required=True, help="factors.npz of each cell")
-    parser.add_argument("--output", nargs="+", required=True, help="a bound.csv for each cell")
-    args = parser.parse_args()
-    limits = args.max_N, args.members
-    for factors, target in zip(args.input, args.output, strict=True):
-        write_csv(target, HEADER, rows(load_cell(factors), *limits, ladders_of(args)))
+    STEP.run(parser, check)
 
 
 if __name__ == "__main__":

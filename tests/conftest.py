@@ -46,11 +46,11 @@ class Repository:
             ignore = shutil.ignore_patterns("__pycache__", "*.wheels.pin.txt")
             shutil.copytree(ROOT / name, folder / name, ignore=ignore)
         if not deployed:
-            profile = folder / "workflow" / "profiles" / "default" / "config.yaml"
-            text = profile.read_text(encoding="utf-8")
-            line = "software-deployment-method: conda\n"
-            assert line in text
-            profile.write_text(text.replace(line, ""), encoding="utf-8")
+            for profile in (folder / "workflow" / "profiles").glob("*/config.yaml"):
+                text = profile.read_text(encoding="utf-8")
+                line = "software-deployment-method: conda\n"
+                assert line in text
+                profile.write_text(text.replace(line, ""), encoding="utf-8")
         (folder / "results").mkdir()
         downloads = ROOT / "results" / "downloads"
         downloads.mkdir(parents=True, exist_ok=True)
@@ -168,6 +168,5 @@ def small_disk(tmp_path: Path) -> Path:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Whole runs first: the last file that a worker takes should be a short one."""
-    items.sort(
-        key=lambda item: not {"workflow", "deployed"} & {m.name for m in item.iter_markers()}
-    )
+    runs = {"workflow", "deployed", "cluster"}
+    items.sort(key=lambda item: not runs & {m.name for m in item.iter_markers()})

@@ -110,9 +110,9 @@ def test_pinned_environments_share_their_packages():
 
 
 def test_the_driver_and_the_wheels_agree():
-    """Both are installed in one .venv for the tests."""
+    """All are installed in one .venv for the tests."""
     locks = []
-    for name in ("requirements", "wheels", "requirements-dev"):
+    for name in ("requirements", "wheels", "requirements-dev", "slurm"):
         text = (ROOT / "envs" / f"{name}.txt").read_text(encoding="utf-8")
         locks.append(set(re.findall(r"^([\w.-]+)==(\S+)", text, re.M)))
     names = [{name for name, _ in lock} for lock in locks]

@@ -104,3 +104,9 @@ def test_time_grows_with_the_cube_and_then_linearly():
     assert large == pytest.approx(8 * small, rel=0.1)
     assert resources.seconds(2**17, 5, limits) == pytest.approx(2 * structured, rel=0.1)
     assert resources.seconds(2**16, 5, limits | {"counts_N": 0}) < structured / 2
+
+
+def test_a_retry_has_twice_the_time_and_a_trivial_job_time_to_start():
+    first, second, third = (resources.minutes(3600, attempt) for attempt in (1, 2, 3))
+    assert 60 < first and (second, third) == (2 * first, 4 * first)
+    assert resources.minutes(0, 1) == resources.STARTING_MINUTES

@@ -1,5 +1,6 @@
 """Memory and time of a cell's jobs, from N, D and members: upper estimates, checked by a test."""
 
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +16,10 @@ STEPS = (
     "check_bound",
 )
 INTERPRETER_MB = 100
+SNAKEMAKE_MB = 400
+"""Of the two Snakemake processes around the step of a cluster's job: 150 each with small grids."""
+STARTING_MINUTES = 10
+"""Of a job: both of them, and the environment's modules, from a shared file system."""
 GROWTH_CHAINS = 512
 """As many as scripts/estimate_growth.py follows."""
 ENCODER_MB = 500
@@ -29,6 +34,8 @@ GESDD_NANOSECONDS = 0.6
 STRUCTURED_MICROSECONDS = 200
 COUNTING_MICROSECONDS = 400
 """Per token, of both normalizations of a causal matrix, d = 64: ends of a spectrum, and levels."""
+HORIZON_MICROSECONDS = 100
+"""Per token that is searched, at d = 64."""
 ROWS = 1024
 """How many rows of a matrix `build_cell` forms at once where it must see the entries."""
 
@@ -82,15 +89,25 @@ def features_megabytes(N: int, d: int, features: int) -> int:
     return round(BYTES * (6 * N + 3 * d) * wide / 2**20)
 
 
-def seconds(N: int, members: int, limits: Mapping[str, int]) -> int:
+def seconds(N: int, members: int, limits: Mapping[str, int]) -> float:
     """Seconds that the longest step of a cell may take.
 
     A dozen dense spectra of each member, or the structured engine's work on both normalizations.
     """
     if N <= limits["singular_values_N"]:
-        return round(members * 12 * GESDD_NANOSECONDS * 1e-9 * N**3)
+        return members * 12 * GESDD_NANOSECONDS * 1e-9 * N**3
     counting = COUNTING_MICROSECONDS if N <= limits["counts_N"] else 0
-    return round(members * (STRUCTURED_MICROSECONDS + counting) * 1e-6 * N)
+    return members * (STRUCTURED_MICROSECONDS + counting) * 1e-6 * N
+
+
+def combination_seconds(d: int, tokens: int, members: int) -> float:
+    """Seconds that a growth and the horizons of its members may take, measured at d = 64."""
+    return 0.05 * d + HORIZON_MICROSECONDS * 1e-6 * tokens * members
+
+
+def minutes(seconds: float, attempt: int) -> int:
+    """Minutes that a job may take: head room for slower nodes, twice as much on each retry."""
+    return (STARTING_MINUTES + math.ceil(2 * seconds / 60)) * 2 ** (attempt - 1)
 
 
 def growth_megabytes(rows: int, d: int) -> int:

@@ -46,8 +46,6 @@ rule plot_approximation_cost:
         f"{R}/logs/plot_approximation_cost.log",
     benchmark:
         f"{R}/benchmarks/plot_approximation_cost.tsv"
-    group:
-        "figures"
     conda:
         "../../envs/figures.yaml"
     resources:

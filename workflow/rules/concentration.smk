@@ -12,6 +12,7 @@ rule measure_concentration:
         "../../envs/linalg.yaml"
     resources:
         mem_mb=length_memory(resources.concentration_megabytes),
+        runtime=length_minutes,
     params:
         code=digest("measure_concentration.py", "linalg"),
         kinds=kinds_of,
@@ -35,6 +36,7 @@ rule encode_concentration:
         "../../envs/model.yaml"
     resources:
         mem_mb=length_memory(resources.concentration_megabytes),
+        runtime=length_minutes,
     params:
         code=digest("encode_concentration.py", "model"),
         kinds=kinds_of,
@@ -102,8 +104,6 @@ rule plot_concentration:
         f"{R}/logs/plot_concentration.log",
     benchmark:
         f"{R}/benchmarks/plot_concentration.tsv"
-    group:
-        "figures"
     conda:
         "../../envs/figures.yaml"
     resources:
@@ -133,8 +133,6 @@ rule plot_tails:
         f"{R}/logs/plot_tails.log",
     benchmark:
         f"{R}/benchmarks/plot_tails.tsv"
-    group:
-        "figures"
     conda:
         "../../envs/figures.yaml"
     resources:

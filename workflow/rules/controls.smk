@@ -10,7 +10,8 @@ rule tabulate_control:
     conda:
         "../../envs/exact.yaml"
     resources:
-        mem_mb=500,
+        mem_mb=allocated(500),
+        runtime=allotted(5),
     params:
         code=lambda w: digest(f"{w.control}.py", "exact"),
     shell:

@@ -22,7 +22,8 @@ rule evaluate_layers:
     conda:
         "../../envs/exact.yaml"
     resources:
-        mem_mb=LAYER_MEGABYTES,
+        mem_mb=allocated(LAYER_MEGABYTES),
+        runtime=allotted(60),
     params:
         code=digest("evaluate_layers.py", "exact"),
         layers=LAYERS,
@@ -42,7 +43,8 @@ rule evaluate_controls:
     conda:
         "../../envs/exact.yaml"
     resources:
-        mem_mb=500,
+        mem_mb=allocated(500),
+        runtime=allotted(60),
     params:
         code=digest("evaluate_controls.py", "exact"),
         threshold=RANK_THRESHOLD,
@@ -60,7 +62,8 @@ rule evaluate_head_pairs:
     conda:
         "../../envs/exact.yaml"
     resources:
-        mem_mb=500,
+        mem_mb=allocated(500),
+        runtime=allotted(60),
     params:
         code=digest("evaluate_head_pairs.py", "exact"),
         threshold=RANK_THRESHOLD,
@@ -72,6 +75,7 @@ rule evaluate_tasks:
     output:
         runs=f"{R}/tables/task_runs.csv",
         means=f"{R}/tables/tasks.csv",
+        differences=f"{R}/tables/task_differences.csv",
     log:
         f"{R}/logs/evaluate_tasks.log",
     benchmark:
@@ -79,14 +83,16 @@ rule evaluate_tasks:
     conda:
         "../../envs/linalg.yaml"
     resources:
-        mem_mb=resources.task_megabytes(EVALUATION["N"], EVALUATION["d_model"]),
+        mem_mb=allocated(resources.task_megabytes(EVALUATION["N"], EVALUATION["d_model"])),
+        runtime=allotted(60),
     params:
         code=digest("evaluate_tasks.py", "linalg"),
         layers=LAYERS,
         tasks=options(tasks=EVALUATION["tasks"]),
     shell:
         "python scripts/evaluate_tasks.py {params.layers} {params.tasks}"
-        " --runs {output.runs} --output {output.means} 2> {log}"
+        " --runs {output.runs} --output {output.means}"
+        " --differences {output.differences} 2> {log}"
 
 
 rule approximate_layers:
@@ -99,7 +105,8 @@ rule approximate_layers:
     conda:
         "../../envs/exact.yaml"
     resources:
-        mem_mb=LAYER_MEGABYTES,
+        mem_mb=allocated(LAYER_MEGABYTES),
+        runtime=allotted(60),
     params:
         code=digest("approximate_layers.py", "exact"),
         layers=LAYERS,
@@ -149,8 +156,6 @@ rule plot_acceptance:
         f"{R}/logs/plot_acceptance.log",
     benchmark:
         f"{R}/benchmarks/plot_acceptance.tsv"
-    group:
-        "figures"
     conda:
         "../../envs/figures.yaml"
     resources:
@@ -180,8 +185,6 @@ rule plot_contrast:
         f"{R}/logs/plot_contrast.log",
     benchmark:
         f"{R}/benchmarks/plot_contrast.tsv"
-    group:
-        "figures"
     conda:
         "../../envs/figures.yaml"
     resources:

@@ -25,12 +25,12 @@ FIGURES = [
     for extension in ("pdf", "svg", "png")
 ]
 HEADLINES = (
-    "claims",
     "rank_against_d",
     "against_N",
     "horizon",
-    *(["depth_by_head"] if MODELS else []),
+    *(["concentration"] if any(map(is_model, CONCENTRATION)) else []),
     *(["projection"] if "projection" in PROJECTED else []),
+    "bound_tightness",
     "acceptance",
 )
 PAGE_NAMES = ("claims", "summary", "verdicts", "acceptance", "acceptance_history", "packages")
@@ -55,8 +55,6 @@ rule plot_claims:
         f"{R}/logs/plot_claims.log",
     benchmark:
         f"{R}/benchmarks/plot_claims.tsv"
-    group:
-        "figures"
     conda:
         "../../envs/figures.yaml"
     resources:
@@ -85,8 +83,6 @@ rule plot_rank_against_d:
         f"{R}/logs/plot_rank_against_d.log",
     benchmark:
         f"{R}/benchmarks/plot_rank_against_d.tsv"
-    group:
-        "figures"
     conda:
         "../../envs/figures.yaml"
     resources:
@@ -115,8 +111,6 @@ rule plot_rank_one_softmax:
         f"{R}/logs/plot_rank_one_softmax.log",
     benchmark:
         f"{R}/benchmarks/plot_rank_one_softmax.tsv"
-    group:
-        "figures"
     conda:
         "../../envs/figures.yaml"
     resources:
@@ -145,8 +139,6 @@ rule plot_singular_value_decay:
         f"{R}/logs/plot_singular_value_decay.log",
     benchmark:
         f"{R}/benchmarks/plot_singular_value_decay.tsv"
-    group:
-        "figures"
     conda:
         "../../envs/figures.yaml"
     resources:
@@ -175,8 +167,6 @@ rule plot_spectral_density:
         f"{R}/logs/plot_spectral_density.log",
     benchmark:
         f"{R}/benchmarks/plot_spectral_density.tsv"
-    group:
-        "figures"
     conda:
         "../../envs/figures.yaml"
     resources:
@@ -206,8 +196,6 @@ rule plot_against_N:
         f"{R}/logs/plot_against_N.log",
     benchmark:
         f"{R}/benchmarks/plot_against_N.tsv"
-    group:
-        "figures"
     conda:
         "../../envs/figures.yaml"
     resources:
@@ -236,8 +224,6 @@ rule plot_baselines:
         f"{R}/logs/plot_baselines.log",
     benchmark:
         f"{R}/benchmarks/plot_baselines.tsv"
-    group:
-        "figures"
     conda:
         "../../envs/figures.yaml"
     resources:
@@ -268,8 +254,6 @@ rule plot_growth:
         f"{R}/logs/plot_growth.log",
     benchmark:
         f"{R}/benchmarks/plot_growth.tsv"
-    group:
-        "figures"
     conda:
         "../../envs/figures.yaml"
     resources:
@@ -298,8 +282,6 @@ rule plot_horizon:
         f"{R}/logs/plot_horizon.log",
     benchmark:
         f"{R}/benchmarks/plot_horizon.tsv"
-    group:
-        "figures"
     conda:
         "../../envs/figures.yaml"
     resources:
@@ -328,8 +310,6 @@ rule plot_depth_by_head:
         f"{R}/logs/plot_depth_by_head.log",
     benchmark:
         f"{R}/benchmarks/plot_depth_by_head.tsv"
-    group:
-        "figures"
     conda:
         "../../envs/figures.yaml"
     resources:
@@ -358,8 +338,6 @@ rule plot_bound_tightness:
         f"{R}/logs/plot_bound_tightness.log",
     benchmark:
         f"{R}/benchmarks/plot_bound_tightness.tsv"
-    group:
-        "figures"
     conda:
         "../../envs/figures.yaml"
     resources:
@@ -389,8 +367,6 @@ rule plot_matrix_against_output:
         f"{R}/logs/plot_matrix_against_output.log",
     benchmark:
         f"{R}/benchmarks/plot_matrix_against_output.tsv"
-    group:
-        "figures"
     conda:
         "../../envs/figures.yaml"
     resources:
@@ -419,8 +395,6 @@ rule plot_two_token:
         f"{R}/logs/plot_two_token.log",
     benchmark:
         f"{R}/benchmarks/plot_two_token.tsv"
-    group:
-        "figures"
     conda:
         "../../envs/figures.yaml"
     resources:
@@ -449,8 +423,6 @@ rule plot_running_sum:
         f"{R}/logs/plot_running_sum.log",
     benchmark:
         f"{R}/benchmarks/plot_running_sum.tsv"
-    group:
-        "figures"
     conda:
         "../../envs/figures.yaml"
     resources:

@@ -23,13 +23,23 @@ def length_memory(megabytes):
         source, N, d = STUDY["sources"][wildcards.source], int(wildcards.N), int(wildcards.d)
         return megabytes(N) + arrays_megabytes(source, N, d)
 
-    return needed
+    return allocated(needed)
+
+
+def length_seconds(wildcards):
+    """Of all spectra of a length: twice a cell's single one."""
+    source, N = STUDY["sources"][wildcards.source], int(wildcards.N)
+    return round(members(source) * 2 * resources.GESDD_NANOSECONDS * 1e-9 * N**3)
 
 
 def concentration_first(wildcards, input, attempt):
-    """A rule's `priority:`, seconds of all its spectra: twice a cell's single one."""
-    source, N = STUDY["sources"][wildcards.source], int(wildcards.N)
-    return round(members(source) * 2 * resources.GESDD_NANOSECONDS * 1e-9 * N**3)
+    """A rule's `priority:`."""
+    return length_seconds(wildcards)
+
+
+def length_minutes(wildcards, attempt):
+    """A rule's `resources: runtime=`."""
+    return resources.minutes(length_seconds(wildcards), attempt)
 
 
 def first_window(wildcards):

@@ -3,9 +3,22 @@ import resources
 import study as studies
 
 
+def available_megabytes(study):
+    """What one job may take: of this machine, or of a cluster's largest node, `--resources mem_mb=`."""
+    if "memory_mb" in study["limits"]:
+        return study["limits"]["memory_mb"]
+    stated = workflow.global_resources.get("mem_mb")
+    return stated and stated.value or resources.machine_memory_mb()
+
+
 def check_memory(study, grid):
-    """Refuse a cell that does not fit, and tell the scheduler how much there is to share."""
-    available = study["limits"].get("memory_mb", resources.machine_memory_mb())
+    """Refuse a cell that does not fit, and tell the scheduler how much there is to share.
+
+    A job on a cluster's node has been let through where it was submitted.
+    """
+    if not workflow.is_main_process:
+        return
+    available = available_megabytes(study)
     workflow.register_resource("mem_mb", available)
     check_memory_of_layers(study["evaluation"], available)
     check_memory_of_rows(study, grid, available)
@@ -68,7 +81,9 @@ def arrays_megabytes(source, N, d):
 
 def check_length_memory(study):
     """Refuse a length of `concentration` or `projection` that does not fit."""
-    available = study["limits"].get("memory_mb", resources.machine_memory_mb())
+    if not workflow.is_main_process:
+        return
+    available = available_megabytes(study)
     sections = {
         "concentration": (studies.concentrations(study), resources.concentration_megabytes),
         "projection": (studies.projections(study), resources.projection_megabytes),
@@ -83,18 +98,38 @@ def check_length_memory(study):
                 )
 
 
+def allocated(megabytes):
+    """A rule's `resources: mem_mb=`, from what its step takes, a number or a function of wildcards."""
+
+    def of_attempt(wildcards, attempt):
+        step = megabytes(wildcards) if callable(megabytes) else megabytes
+        beside = 0 if workflow.local_exec else resources.SNAKEMAKE_MB
+        return min((step + beside) * 2 ** (attempt - 1), available_megabytes(STUDY))
+
+    return of_attempt
+
+
+def allotted(minutes):
+    """A rule's `resources: runtime=`, where nothing in the study makes a step take longer."""
+    return lambda wildcards, attempt: minutes * 2 ** (attempt - 1)
+
+
 def memory_of(step):
-    """A rule's `resources: mem_mb=`, from the cell in its wildcards."""
+    """A rule's `resources: mem_mb=`, that of the largest of its batch's cells."""
 
-    def megabytes(wildcards):
-        N, d = int(wildcards.N), int(wildcards.d)
-        source = STUDY["sources"][wildcards.source]
-        cell = resources.memory_mb(step, N, d, members(source), STUDY["limits"])
+    def megabytes(cell):
+        source = STUDY["sources"][cell.source]
+        needed = resources.memory_mb(step, cell.N, cell.d, members(source), STUDY["limits"])
         if step == "check_bound":
-            cell += features_megabytes(STUDY, N, d)
-        return cell + (source.get("megabytes", 0) if step == "build_cell" else 0)
+            needed += features_megabytes(STUDY, cell.N, cell.d)
+        return needed + (source.get("megabytes", 0) if step == "build_cell" else 0)
 
-    return megabytes
+    return allocated(lambda wildcards: max(map(megabytes, BATCHES[wildcards.batch])))
+
+
+def ensemble_memory(wildcards):
+    N, d, source = int(wildcards.N), int(wildcards.d), STUDY["sources"][wildcards.source]
+    return resources.memory_mb("draw_ensemble", N, d, members(source), STUDY["limits"])
 
 
 def read_megabytes(source, d):
@@ -109,13 +144,18 @@ def tokens_of(source, drawn):
     return {"model": source.get("window"), "file": source.get("tokens")}.get(source["kind"], drawn)
 
 
+def user_file_memory(wildcards):
+    return resources.INTERPRETER_MB + 2 * STUDY["sources"][wildcards.source]["megabytes"]
+
+
 def growth_need(source, d):
     rows = tokens_of(source, resources.GROWTH_CHAINS)
     return resources.growth_megabytes(rows, d) + read_megabytes(source, d)
 
 
 def growth_memory(wildcards):
-    return growth_need(STUDY["sources"][wildcards.source], int(wildcards.d))
+    keys = GROWTH_BATCHES[wildcards.batch]
+    return max(growth_need(STUDY["sources"][key.source], key.d) for key in keys)
 
 
 def horizon_need(source, d, longest):
@@ -124,5 +164,5 @@ def horizon_need(source, d, longest):
 
 
 def horizon_memory(wildcards):
-    source = STUDY["sources"][wildcards.source]
-    return horizon_need(source, int(wildcards.d), STUDY["limits"]["horizon_N"])
+    longest, keys = STUDY["limits"]["horizon_N"], GROWTH_BATCHES[wildcards.batch]
+    return max(horizon_need(STUDY["sources"][key.source], key.d, longest) for key in keys)

@@ -61,8 +61,6 @@ rule plot_performance:
         f"{R}/logs/plot_performance.log",
     benchmark:
         f"{R}/benchmarks/plot_performance.tsv"
-    group:
-        "figures"
     conda:
         "../../envs/figures.yaml"
     resources:

@@ -13,6 +13,7 @@ rule project_draws:
         "../../envs/linalg.yaml"
     resources:
         mem_mb=length_memory(resources.projection_megabytes),
+        runtime=length_minutes,
     params:
         code=digest("project_draws.py", "linalg"),
     shell:
@@ -37,6 +38,7 @@ rule project_heads:
         "../../envs/model.yaml"
     resources:
         mem_mb=length_memory(resources.projection_megabytes),
+        runtime=length_minutes,
     params:
         code=digest("project_heads.py", "model"),
         options=first_window,
@@ -84,8 +86,6 @@ rule plot_projection:
         f"{R}/logs/plot_projection.log",
     benchmark:
         f"{R}/benchmarks/plot_projection.tsv"
-    group:
-        "figures"
     conda:
         "../../envs/figures.yaml"
     resources:

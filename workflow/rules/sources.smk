@@ -1,3 +1,4 @@
+# What goes by length reads q and k; a cell's steps draw for themselves.
 rule draw_ensemble:
     output:
         f"{R}/sources/gaussian/source~{{source}}/N~{{N}}/d~{{d}}.npz",
@@ -5,21 +6,20 @@ rule draw_ensemble:
         f"{R}/logs/draw_ensemble/{{source}}/N~{{N}}/d~{{d}}.log",
     benchmark:
         f"{R}/benchmarks/draw_ensemble/{{source}}/N~{{N}}/d~{{d}}.tsv"
-    priority: longest_first
     conda:
         "../../envs/linalg.yaml"
     resources:
-        mem_mb=memory_of("draw_ensemble"),
+        mem_mb=allocated(ensemble_memory),
+        runtime=allotted(10),
     params:
         code=digest("draw_ensemble.py", "linalg"),
         options=lambda w: options(
             members=members(STUDY["sources"][w.source]),
             scale=float(STUDY["sources"][w.source].get("scale", 1.0)),
         ),
-        values=lambda w: "" if int(w.N) <= STUDY["limits"]["bound_N"] else "--without-values",
     shell:
         "python scripts/draw_ensemble.py --source {wildcards.source} --N {wildcards.N}"
-        " --d {wildcards.d} {params.options} {params.values} --output {output} 2> {log}"
+        " --d {wildcards.d} {params.options} --without-values --output {output} 2> {log}"
 
 
 # Wheels do not depend on the study, so all studies share one download. It and the encoding come
@@ -61,7 +61,8 @@ rule encode_text:
     conda:
         "../../envs/model.yaml"
     resources:
-        mem_mb=2000,
+        mem_mb=allocated(2000),
+        runtime=allotted(60),
     params:
         code=digest("encode_text.py", "model"),
         options=model_options,
@@ -83,7 +84,8 @@ rule read_user_file:
     conda:
         "../../envs/linalg.yaml"
     resources:
-        mem_mb=lambda w: resources.INTERPRETER_MB + 2 * STUDY["sources"][w.source]["megabytes"],
+        mem_mb=allocated(user_file_memory),
+        runtime=allotted(60),
     params:
         code=digest("read_user_file.py", "linalg"),
         content=lambda w: STUDY["sources"][w.source]["digest"],

@@ -1,0 +1,150 @@
+"""A real Slurm on this machine: several nodes, no systemd, nothing left behind.
+
+    python tests/slurm_cluster.py COMMAND...
+
+installs Debian's packages if they are not there, starts the cluster, runs the command, and stops
+it. It takes root. The configuration must be at its default place, since a job's step knows no
+other, so a machine that has one already is left alone.
+"""
+
+import contextlib
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from slurm_setup import CONFIGURATION, NODES, PROGRAMS, NoSlurm, abandoned, configuration, install
+
+PATIENCE = 30.0  # seconds, for a daemon to answer
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def _writing_below(folder: Path) -> list[int]:
+    """The processes that hold a file of a folder open: of a job step, its node's log."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            files = [str(file.readlink()) for file in (process / "fd").iterdir()]
+            if any(file.startswith(f"{folder}/") for file in files):
+                found.append(int(process.name))
+    return found
+
+
+def _descendants(pid: int) -> list[int]:
+    found = []
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in map(int, (task / "children").read_text().split()):
+                found += [child, *_descendants(child)]
+    return found
+
+
+class Cluster:
+    """A running one; `folder` has the daemons' logs."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.daemons: dict[str, subprocess.Popen] = {}
+
+    def start(self) -> None:
+        munge = self.folder / "munge"
+        for name in ("munge", "state", *(f"node{n + 1}" for n in range(NODES))):
+            (self.folder / name).mkdir(mode=0o755)
+        key = munge / "key"
+        key.touch(mode=0o600)
+        key.write_bytes(secrets.token_bytes(128))
+        files = {"key-file": key, "socket": munge / "socket", "pid-file": munge / "pid"}
+        files |= {"log-file": munge / "log", "seed-file": munge / "seed"}
+        options = [f"--{name}={path}" for name, path in files.items()]
+        self._run("munged", "--foreground", "--force", *options)
+        self._until("munged", (munge / "socket").exists)
+        first = _free_port()
+        ports = [_free_port(), *range(first, first + NODES)]
+        CONFIGURATION.parent.mkdir(exist_ok=True)
+        CONFIGURATION.write_text(configuration(self.folder, ports), encoding="utf-8")
+        self._run("slurmctld", "-D", "-c")
+        for n in range(NODES):
+            self._run("slurmd", "-D", "-N", f"node{n + 1}", name=f"node{n + 1}")
+        self._until("slurmctld", lambda: self.ask("sinfo", "-h", "-t", "idle", "-o", "%D") == "4")
+
+    def stop(self) -> None:
+        """End every job, every daemon and the configuration; of a lost node, what its jobs left."""
+        self.ask("scancel", "--partition=main")
+        for daemon in reversed(self.daemons.values()):  # munged last: the others need it to end
+            daemon.terminate()
+            try:
+                daemon.wait(10)
+            except subprocess.TimeoutExpired:
+                daemon.kill()
+                daemon.wait()
+        for step in _writing_below(self.folder):
+            for pid in [step, *_descendants(step)]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        CONFIGURATION.unlink(missing_ok=True)
+
+    def lose(self, node: str) -> None:
+        """Stop a node's daemon; the processes of its jobs go on, as behind a broken switch."""
+        self.daemons[node].kill()
+        self.daemons[node].wait()
+
+    def ask(self, *command: str) -> str:
+        run = subprocess.run(command, capture_output=True, text=True)
+        return run.stdout.strip()
+
+    def _run(self, *command: str, name: str = "") -> None:
+        log = (self.folder / f"{name or command[0]}.out").open("w")
+        self.daemons[name or command[0]] = subprocess.Popen(
+            ("setpriv", "--pdeathsig", "TERM", *command),
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+    def _until(self, name: str, there) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not there():
+            if self.daemons[name].poll() is not None or time.monotonic() > deadline:
+                said = (self.folder / f"{name}.out").read_text(encoding="utf-8", errors="replace")
+                raise NoSlurm(f"{name} does not start: {said.strip()[-500:]}")
+            time.sleep(0.05)
+
+
+@contextlib.contextmanager
+def cluster() -> Iterator[Cluster]:
+    """One that is stopped afterwards. Raises NoSlurm when there can be none."""
+    if os.geteuid() != 0:
+        raise NoSlurm("only root can run one Slurm with several nodes on one machine")
+    if not all(map(shutil.which, PROGRAMS)):
+        raise NoSlurm(f"not all of {', '.join(PROGRAMS)} are installed; make test-slurm does it")
+    if CONFIGURATION.exists() and not abandoned(CONFIGURATION.read_text(encoding="utf-8")):
+        raise NoSlurm(f"{CONFIGURATION} is there: this machine has a Slurm, which is left alone")
+    with tempfile.TemporaryDirectory(prefix="slurm.") as folder:
+        Path(folder).chmod(0o755)
+        started = Cluster(Path(folder))
+        try:
+            started.start()
+            yield started
+        finally:
+            started.stop()
+
+
+if __name__ == "__main__":
+    try:
+        install()
+        with cluster():
+            sys.exit(subprocess.run(sys.argv[1:]).returncode)
+    except NoSlurm as reason:
+        sys.exit(f"no Slurm here: {reason}")

@@ -1,0 +1,55 @@
+# On a cluster: what runs where Snakemake does, and what an earlier run left behind.
+import left_jobs
+
+
+# Seconds each, on small tables; and the download, since a cluster's nodes may have no network.
+localrules:
+    fetch_wheel,
+    list_packages,
+    gather_packages,
+    gather_table,
+    gather_combinations,
+    gather_lengths,
+    compare_verdicts,
+    compare_growth,
+    summarize_members,
+    summarize_tails,
+    average_heads,
+    average_concentration,
+    list_left_cells,
+    judge_acceptance,
+    judge_claims,
+    typeset_claims,
+    typeset_by_N,
+    typeset_page,
+    copy_to_gallery,
+    plot_rank_against_d,
+    plot_rank_one_softmax,
+    plot_singular_value_decay,
+    plot_spectral_density,
+    plot_against_N,
+    plot_baselines,
+    plot_growth,
+    plot_horizon,
+    plot_depth_by_head,
+    plot_bound_tightness,
+    plot_matrix_against_output,
+    plot_two_token,
+    plot_running_sum,
+    plot_claims,
+    plot_concentration,
+    plot_tails,
+    plot_projection,
+    plot_acceptance,
+    plot_contrast,
+    plot_performance,
+    plot_approximation_cost,
+
+
+def cancel_left_jobs():
+    """Cancel what a killed run of this folder left in Slurm's queue: it would write the same files."""
+    if workflow.executor_plugin.name == "slurm":
+        try:
+            left_jobs.cancel(Path.cwd(), workflow.executor_settings.jobname_prefix)
+        except left_jobs.CannotCancel as error:
+            sys.exit(f"error: {error}")
