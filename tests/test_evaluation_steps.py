@@ -82,13 +82,29 @@ def test_evaluate_controls(tmp_path):
         last = number["value_contrast_last"]
         # The last token sees all tokens under either mask: the same row, the same sums.
         assert last == pytest.approx(number["value_contrast_last_unmasked"], abs=4 * EPS)
+        queries = {x: number[f"query_contrast_{x}"] for x in ("scores", "attention", "output")}
         if row["family"] == "two_token":
+            # p (1 - p) = 1 / (4 cosh^2 a) for attention p and 1 - p.
+            a = number["score_scale"]
+            slope = a / np.cosh(a) ** 2
+            closed = {"scores": np.sqrt(2) * a, "attention": slope / np.sqrt(2), "output": slope}
+            # An attention 1 - p keeps the absolute rounding of 1.
+            assert queries == pytest.approx(closed, rel=16 * EPS, abs=16 * EPS * a)
+            kept = 1 + np.tanh(a)
+            assert number["value_contrast_residual_kept"] == pytest.approx(kept, abs=8 * EPS)
+            assert number["log_odds_relative"] == (a > 0)
             assert number["value_contrast"] == pytest.approx(
                 np.tanh(number["score_scale"]), abs=8 * EPS
             )
         elif row["family"] == "identical_values":
             assert number["output_exact"] == number["output_relative"] == 1
+            assert number["residual_relative"] == 1
+            # Rows of dA sum to zero and values are the same: sums of 32 products.
+            assert queries["output"] < 32 * 6 * EPS * max(queries["attention"], 1)
+            assert (queries["attention"] > 0) == (number["score_scale"] > 0)
             assert number["output_spread"] < 2 * 32 * EPS * 4
+        else:
+            assert number["log_odds_relative"] == (number["score_scale"] > 0)
         if row["mask"] == "causal":
             assert number["attention_exact"] == 32
 
