@@ -1,13 +1,18 @@
-"""Build the factors phi(q), phi(k) of a cell from its source's q, k, v."""
+"""Build the factors phi(q), phi(k) of a cell from its source's q, k, v, drawn or read."""
 
 import argparse
+from pathlib import Path
 
 import numpy as np
 
+from causalrank.ensembles import ensemble
 from causalrank.feature_maps import FEATURE_MAPS
 from causalrank.mixing import require_finite
-from cell_files import Cell, save_cell
-from whole_files import fail, load_arrays
+from cell_files import CELL_KEYS, Cell, save_cell
+from source_step import Source, SourceStep
+from whole_files import fail
+
+STEP = SourceStep(CELL_KEYS, [*FEATURE_MAPS, "softmax"], "factors.npz")
 
 
 def build(source: str, N: int, d: int, feature_map: str, arrays: dict[str, np.ndarray]) -> Cell:
@@ -27,22 +32,29 @@ def build(source: str, N: int, d: int, feature_map: str, arrays: dict[str, np.nd
     return cell
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--source", required=True)
-    parser.add_argument("--N", type=int, required=True)
-    parser.add_argument("--d", type=int, required=True)
-    parser.add_argument("--feature-map", required=True, choices=[*FEATURE_MAPS, "softmax"])
-    parser.add_argument("--input", required=True, help="the source's .npz: q, k and, if any, v")
-    parser.add_argument("--output", required=True, help="the cell's factors.npz")
-    args = parser.parse_args()
-    key = (args.source, args.N, args.d, args.feature_map)
+def drawn(args: argparse.Namespace, source: str, N: int, d: int) -> dict[str, np.ndarray]:
+    if None in (args.members, args.max_N_values):
+        fail("--scale needs --members and --max-N-values")
+    q, k, v = ensemble(source, N, d, args.members, args.scale)
+    return {"q": q, "k": k} | ({"v": v} if N <= args.max_N_values else {})
+
+
+def write(
+    args: argparse.Namespace, source: Source, key: tuple[str, int, int, str], target: Path
+) -> None:
     try:
-        cell = build(*key, load_arrays(args.input))
+        cell = build(*key, source() if args.scale is None else drawn(args, *key[:3]))
     except (ValueError, OverflowError, ZeroDivisionError) as error:
         name = "source {}, N = {}, d = {}, feature_map {}".format(*key)
         fail(f"cell {name}: {error}; change the source or take the cell out of the grid")
-    save_cell(args.output, cell)
+    save_cell(target, cell)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--members", type=int, help="draws of a drawn source")
+    parser.add_argument("--max-N-values", type=int, help="largest N that v is drawn for")
+    STEP.run(parser, write)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The factors of a cell on disk, and the keys that its rows carry in every table."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -49,6 +49,12 @@ class Cell:
     def matrices(self) -> Iterator[tuple[int, str, str]]:
         """The (member, mask, normalization) of every mixing matrix, in the tables' order."""
         yield from product(range(len(self.F)), MASKS, NORMALIZATIONS)
+
+
+def key_of_folder(folder: Path, keys: Sequence[str] = CELL_KEYS) -> tuple[str | int, ...]:
+    """The values of the keys that a folder is named by: those of source~S/N~8 are S and 8."""
+    values = [part.partition("~")[2] for part in folder.parts[-len(keys) :]]
+    return tuple(int(x) if key in "Nd" else x for key, x in zip(keys, values, strict=True))
 
 
 def save_cell(path: str | Path, cell: Cell) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from causalrank.approximations import APPROXIMATIONS, approximate
 from causalrank.bound import Original, RowErrors, original, row_errors
 from causalrank.ensembles import seed_of
 from causalrank.head import Head
+from cell_batch import CellStep
 from cell_files import MATRIX_KEYS, Cell, load_cell, progress
 from ladders import Ladders, add_ladders, ladders_of
 from whole_files import write_csv
@@ -98,17 +100,20 @@ def rows(cell: Cell, max_N: int, members: int, ladders: Ladders) -> Iterator[tup
         yield from matrix_rows(head, cell.v[member], key, ladders)
 
 
+STEP = CellStep({"--input": "factors.npz"}, {"--output": "bound.csv"})
+
+
+def check(args: argparse.Namespace, factors: Path, target: Path) -> None:
+    limits = args.max_N, args.members
+    write_csv(target, HEADER, rows(load_cell(factors), *limits, ladders_of(args)))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--max-N", type=int, required=True, help="largest N to check")
     parser.add_argument("--members", type=int, required=True, help="how many, evenly spread")
     add_ladders(parser)
-    parser.add_argument("--input", nargs="+", required=True, help="factors.npz of each cell")
-    parser.add_argument("--output", nargs="+", required=True, help="a bound.csv for each cell")
-    args = parser.parse_args()
-    limits = args.max_N, args.members
-    for factors, target in zip(args.input, args.output, strict=True):
-        write_csv(target, HEADER, rows(load_cell(factors), *limits, ladders_of(args)))
+    STEP.run(parser, check)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ sampled too, by stochastic Lanczos quadrature.
 import argparse
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from causalrank.ensembles import seed_of
 from causalrank.extremes import Extremes, extremes
 from causalrank.mixing import NORMALIZATIONS
 from causalrank.semiseparable import Semiseparable, semiseparable
+from cell_batch import CellStep
 from cell_files import LEVELS, Cell, load_cell, progress
 from whole_files import save_arrays
 
@@ -105,6 +107,13 @@ def compute(cell: Cell, max_N_dense: int, max_N_sums: int) -> dict[str, np.ndarr
     return found
 
 
+STEP = CellStep({"--input": "factors.npz"}, {"--output": "extremes.npz"})
+
+
+def write(args: argparse.Namespace, factors: Path, target: Path) -> None:
+    save_arrays(target, **compute(load_cell(factors), args.max_N_dense, args.max_N_sums))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
@@ -113,11 +122,7 @@ def main() -> None:
     parser.add_argument(
         "--max-N-sums", type=int, required=True, help="largest N whose sums are bounded"
     )
-    parser.add_argument("--input", nargs="+", required=True, help="factors.npz of each cell")
-    parser.add_argument("--output", nargs="+", required=True, help="an .npz for each cell")
-    args = parser.parse_args()
-    for source, target in zip(args.input, args.output, strict=True):
-        save_arrays(target, **compute(load_cell(source), args.max_N_dense, args.max_N_sums))
+    STEP.run(parser, write)
 
 
 if __name__ == "__main__":

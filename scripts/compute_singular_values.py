@@ -1,12 +1,14 @@
 """Compute the singular values of a cell's mixing matrices, in every precision asked for."""
 
 import argparse
+from pathlib import Path
 
 import numpy as np
 
 from causalrank.mixing import MASKS, NORMALIZATIONS, matrix, normalized_factors
 from causalrank.precision import PRECISIONS, rounded
 from causalrank.spectrum import factored_singular_values, singular_values
+from cell_batch import CellStep
 from cell_files import Cell, load_cell, progress
 from whole_files import save_arrays
 
@@ -42,6 +44,14 @@ def spectra(
     return sigma
 
 
+STEP = CellStep({"--input": "factors.npz"}, {"--output": "singular_values.npz"})
+
+
+def write(args: argparse.Namespace, factors: Path, target: Path) -> None:
+    limits = args.max_N, args.max_N_rounded, args.rounded_members
+    save_arrays(target, **spectra(load_cell(factors), *limits))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--max-N", type=int, required=True, help="largest N computed in float64")
@@ -51,12 +61,7 @@ def main() -> None:
     parser.add_argument(
         "--rounded-members", type=int, required=True, help="how many members are rounded"
     )
-    parser.add_argument("--input", nargs="+", required=True, help="factors.npz of each cell")
-    parser.add_argument("--output", nargs="+", required=True, help="an .npz for each cell")
-    args = parser.parse_args()
-    limits = args.max_N, args.max_N_rounded, args.rounded_members
-    for source, target in zip(args.input, args.output, strict=True):
-        save_arrays(target, **spectra(load_cell(source), *limits))
+    STEP.run(parser, write)
 
 
 if __name__ == "__main__":

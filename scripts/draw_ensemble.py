@@ -2,9 +2,7 @@
 
 import argparse
 
-import numpy as np
-
-from causalrank.ensembles import gaussian
+from causalrank.ensembles import ensemble
 from whole_files import save_arrays
 
 
@@ -18,10 +16,7 @@ def main() -> None:
     parser.add_argument("--without-values", action="store_true", help="do not store v")
     parser.add_argument("--output", required=True, help=".npz with q, k, v of (members, N, d)")
     args = parser.parse_args()
-    draws = [
-        gaussian(args.source, args.N, args.d, member, args.scale) for member in range(args.members)
-    ]
-    q, k, v = map(np.stack, zip(*draws, strict=True))
+    q, k, v = ensemble(args.source, args.N, args.d, args.members, args.scale)
     save_arrays(args.output, q=q, k=k, **({} if args.without_values else {"v": v}))
 
 

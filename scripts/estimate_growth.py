@@ -5,15 +5,19 @@ Of a drawn source, from independent chains; of any other, along the tokens of ea
 
 import argparse
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 
 from causalrank.ensembles import seed_of
 from causalrank.feature_maps import FEATURE_MAPS, FeatureMap
 from causalrank.growth import PAIRED, Exponent, Rows, along_sequence, top_exponent, with_decay
+from combination_tables import COMBINATION_KEYS
 from combination_tables import GROWTH as HEADER
-from whole_files import fail, load_arrays, write_csv
+from source_step import Source, SourceStep
+from whole_files import fail, write_csv
 
+STEP = SourceStep(COMBINATION_KEYS, list(FEATURE_MAPS), "growth.csv")
 CHAINS = 32 * PAIRED
 STEPS = 512
 """With 512 chains, half an interval is 0.5 % of the exponent of elu+1 at d = 64, in 3 seconds."""
@@ -31,7 +35,7 @@ def drawn(source: str, d: int, scale: float, phi: FeatureMap) -> Iterator[Rows]:
 
 
 def exponents(
-    source: str, d: int, phi: FeatureMap, scale: float | None, path: str | None
+    source: str, d: int, phi: FeatureMap, scale: float | None, file: Source
 ) -> Iterator[tuple[int | None, int, int, Exponent]]:
     """(member, chains, tokens of each, exponent): one of a drawn source, else one a member.
 
@@ -40,30 +44,21 @@ def exponents(
     if scale is not None:
         yield None, CHAINS, STEPS, top_exponent(drawn(source, d, scale, phi), STEPS)
         return
-    arrays = load_arrays(path)
+    arrays = file()
     q, k = arrays["q"], arrays["k"]
     if q.shape[2] != d:
-        raise ValueError(f"{path} has d = {q.shape[2]}")
+        raise ValueError(f"the source has d = {q.shape[2]}")
     for member in range(len(q)):
         yield member, 1, q.shape[1], along_sequence(phi(q[member]), phi(k[member]))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--source", required=True)
-    parser.add_argument("--d", type=int, required=True)
-    parser.add_argument("--feature-map", required=True, choices=list(FEATURE_MAPS))
-    parser.add_argument("--decays", nargs="*", type=float, default=[], help="factors per token")
-    rows = parser.add_mutually_exclusive_group(required=True)
-    rows.add_argument("--scale", type=float, help="of a drawn source, its standard deviation")
-    rows.add_argument("--input", help="of another, its .npz with q, k of (members, N, d)")
-    parser.add_argument("--output", required=True, help="the table, a CSV")
-    args = parser.parse_args()
-    key = (args.source, args.d, args.feature_map)
-    phi = FEATURE_MAPS[args.feature_map]
+def write(
+    args: argparse.Namespace, source: Source, key: tuple[str, int, str], target: Path
+) -> None:
+    phi = FEATURE_MAPS[key[2]]
     table = []
     try:
-        for member, chains, tokens, free in exponents(*key[:2], phi, args.scale, args.input):
+        for member, chains, tokens, free in exponents(*key[:2], phi, args.scale, source):
             critical = float(np.exp(-free.value))
             for decay in (1.0, *args.decays):
                 e = with_decay(free, decay)
@@ -72,7 +67,13 @@ def main() -> None:
     except (ValueError, OverflowError) as error:
         name = "source {}, d = {}, feature_map {}".format(*key)
         fail(f"growth of {name}: {error}; change the source or take it out of the grid's cells")
-    write_csv(args.output, HEADER, table)
+    write_csv(target, HEADER, table)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--decays", nargs="*", type=float, default=[], help="factors per token")
+    STEP.run(parser, write)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ A drawn source is drawn token by token, as long as is asked for; of any other, i
 import argparse
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 
@@ -15,8 +16,12 @@ from causalrank.horizon import Horizon, horizons, log10_condition
 from causalrank.mixing import NORMALIZATIONS
 from causalrank.precision import FORMATS
 from causalrank.semiseparable import Semiseparable, semiseparable
+from combination_tables import COMBINATION_KEYS
 from combination_tables import HORIZON as HEADER
-from whole_files import fail, load_arrays, write_csv
+from source_step import Source, SourceStep
+from whole_files import fail, write_csv
+
+STEP = SourceStep(COMBINATION_KEYS, list(FEATURE_MAPS), "horizon.csv")
 
 
 def drawn(source: str, d: int, scale: float, member: int, longest: int) -> np.ndarray:
@@ -25,15 +30,17 @@ def drawn(source: str, d: int, scale: float, member: int, longest: int) -> np.nd
     return scale * generator.standard_normal((longest, 2, d)).transpose(1, 0, 2)
 
 
-def pairs(args: argparse.Namespace) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def pairs(
+    args: argparse.Namespace, file: Source, source: str, d: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """q, k of shape (tokens, d) of each member. Raises ValueError for a file of another d."""
     if args.scale is not None:
         for member in range(args.members):
-            yield tuple(drawn(args.source, args.d, args.scale, member, args.longest))
+            yield tuple(drawn(source, d, args.scale, member, args.longest))
         return
-    arrays = load_arrays(args.input)
-    if arrays["q"].shape[2] != args.d:
-        raise ValueError(f"{args.input} has d = {arrays['q'].shape[2]}")
+    arrays = file()
+    if arrays["q"].shape[2] != d:
+        raise ValueError(f"the source has d = {arrays['q'].shape[2]}")
     yield from zip(arrays["q"], arrays["k"], strict=True)
 
 
@@ -56,37 +63,35 @@ def searched(F: np.ndarray, G: np.ndarray, normalization: str) -> dict[str, Hori
     return horizons(lambda N: log10_condition(A.leading(N)), longest)
 
 
-def rows(args: argparse.Namespace) -> Iterator[tuple]:
+def rows(args: argparse.Namespace, file: Source, key: tuple[str, int, str]) -> Iterator[tuple]:
     """A horizon beyond what was searched stays empty; a pivot that cancels ends the search."""
-    phi = FEATURE_MAPS[args.feature_map]
-    for member, (q, k) in enumerate(pairs(args)):
+    phi = FEATURE_MAPS[key[2]]
+    for member, (q, k) in enumerate(pairs(args, file, *key[:2])):
         print(f"member {member}", file=sys.stderr, flush=True)
         F, G = phi(q[: args.longest]), phi(k[: args.longest])
         for normalization in NORMALIZATIONS:
             for precision, horizon in searched(F, G, normalization).items():
-                key = (args.source, args.d, args.feature_map, member, normalization, precision)
-                yield (*key, FORMATS[precision].epsilon, horizon.N, horizon.searched)
+                matrix = (*key, member, normalization, precision)
+                yield (*matrix, FORMATS[precision].epsilon, horizon.N, horizon.searched)
+
+
+def write(
+    args: argparse.Namespace, source: Source, key: tuple[str, int, str], target: Path
+) -> None:
+    if args.scale is not None and args.members is None:
+        fail("--scale needs --members")
+    try:
+        write_csv(target, HEADER, rows(args, source, key))
+    except (ValueError, ArithmeticError) as error:
+        name = "source {}, d = {}, feature_map {}".format(*key)
+        fail(f"horizon of {name}: {error}; change the source or take it out of the grid's cells")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--source", required=True)
-    parser.add_argument("--d", type=int, required=True)
-    parser.add_argument("--feature-map", required=True, choices=list(FEATURE_MAPS))
     parser.add_argument("--longest", type=int, required=True, help="tokens to search")
-    tokens = parser.add_mutually_exclusive_group(required=True)
-    tokens.add_argument("--scale", type=float, help="of a drawn source, its standard deviation")
-    tokens.add_argument("--input", help="of another, its .npz with q, k of (members, N, d)")
     parser.add_argument("--members", type=int, help="draws of a drawn source")
-    parser.add_argument("--output", required=True, help="the table, a CSV")
-    args = parser.parse_args()
-    if args.scale is not None and args.members is None:
-        parser.error("--scale needs --members")
-    try:
-        write_csv(args.output, HEADER, rows(args))
-    except (ValueError, ArithmeticError) as error:
-        name = f"source {args.source}, d = {args.d}, feature_map {args.feature_map}"
-        fail(f"horizon of {name}: {error}; change the source or take it out of the grid's cells")
+    STEP.run(parser, write)
 
 
 if __name__ == "__main__":

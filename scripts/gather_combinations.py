@@ -2,13 +2,12 @@
 
 import argparse
 import csv
-import re
 from pathlib import Path
 
-from combination_tables import TABLES
+from cell_files import key_of_folder
+from combination_tables import COMBINATION_KEYS, TABLES
+from gathering import vouched_for
 from whole_files import fail, write_csv
-
-PATH = re.compile("source~([^/]+)/d~([^/]+)/feature_map~([^/]+)[.]csv")
 
 
 def read(path: Path, table: str, rows_per_member: int) -> list[list[str]]:
@@ -20,8 +19,8 @@ def read(path: Path, table: str, rows_per_member: int) -> list[list[str]]:
         header, *rows = csv.reader(file)
     if tuple(header) != columns:
         raise ValueError(f"has the columns {', '.join(header)}")
-    match = PATH.search(path.as_posix())
-    if not rows or any(not match or tuple(row[:3]) != match.groups() for row in rows):
+    label = [str(part) for part in key_of_folder(path.parent, COMBINATION_KEYS)]
+    if not rows or any(row[:3] != label for row in rows):
         raise ValueError("has no rows, or rows of another source, d or map than its path says")
     different = {tuple(row[:keys]) for row in rows}
     members = {row[3] for row in rows}
@@ -33,16 +32,17 @@ def read(path: Path, table: str, rows_per_member: int) -> list[list[str]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--table", required=True, choices=list(TABLES))
-    parser.add_argument("--input", nargs="*", default=[], help="a file for each combination")
+    parser.add_argument("--read", nargs="*", type=Path, default=[], help="batches' manifests")
+    parser.add_argument("--cells-digests", nargs="*", default=[], help="of each batch")
     parser.add_argument("--rows-per-member", type=int, required=True)
     parser.add_argument("--output", required=True, help="the table, a CSV")
     args = parser.parse_args()
-    rows = []
-    for name in args.input:
+    name, rows = f"{args.table}.csv", []
+    for folder in vouched_for(args.read, args.cells_digests, name, COMBINATION_KEYS):
         try:
-            rows += read(Path(name), args.table, args.rows_per_member)
+            rows += read(folder / name, args.table, args.rows_per_member)
         except (OSError, ValueError) as error:
-            fail(f"{name}: {error}; delete the file and run again")
+            fail(f"{folder / name}: {error}; delete the file and run again")
     write_csv(args.output, TABLES[args.table][0], rows)
 
 

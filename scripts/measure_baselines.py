@@ -18,6 +18,7 @@ from causalrank.ensembles import seed_of
 from causalrank.mixing import matrix
 from causalrank.semiseparable import semiseparable
 from causalrank.spectrum import summarize
+from cell_batch import CellStep
 from cell_files import LEVELS, MATRIX_KEYS, Cell, load_cell, progress
 from whole_files import write_csv
 
@@ -89,9 +90,19 @@ def rows(
         yield (*cell.key, member, mask, normalization, *columns)
 
 
-def read_spectrum(path: str) -> dict[tuple, dict[str, str]]:
+def read_spectrum(path: str | Path) -> dict[tuple, dict[str, str]]:
     with Path(path).open(newline="", encoding="utf-8") as file:
         return {tuple(row[key] for key in MATRIX_KEYS[-3:]): row for row in csv.DictReader(file)}
+
+
+STEP = CellStep(
+    {"--input": "factors.npz", "--spectrum": "spectrum.csv"}, {"--output": "baselines.csv"}
+)
+
+
+def measure(args: argparse.Namespace, factors: Path, spectrum: Path, target: Path) -> None:
+    limits = args.max_N_dense, args.max_N_sums
+    write_csv(target, HEADER, rows(load_cell(factors), read_spectrum(spectrum), *limits))
 
 
 def main() -> None:
@@ -102,13 +113,7 @@ def main() -> None:
     parser.add_argument(
         "--max-N-sums", type=int, required=True, help="largest N whose effective rank is counted"
     )
-    parser.add_argument("--input", nargs="+", required=True, help="factors.npz of each cell")
-    parser.add_argument("--spectrum", nargs="+", required=True, help="its spectrum.csv each")
-    parser.add_argument("--output", nargs="+", required=True, help="a baselines.csv each")
-    args = parser.parse_args()
-    for factors, spectrum, target in zip(args.input, args.spectrum, args.output, strict=True):
-        limits = args.max_N_dense, args.max_N_sums
-        write_csv(target, HEADER, rows(load_cell(factors), read_spectrum(spectrum), *limits))
+    STEP.run(parser, measure)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from causalrank.rank import (
     random_prime,
     splits,
 )
+from cell_batch import CellStep
 from cell_files import MATRIX_KEYS, Cell, load_cell, progress
 from whole_files import load_arrays, write_csv
 
@@ -141,6 +143,19 @@ def block_rows(cell: Cell, ranks: dict, max_N_dense: int) -> Iterator[tuple]:
                     yield (*cell.key, member, mask, normalization, *row, exact)
 
 
+STEP = CellStep(
+    {"--input": "factors.npz", "--singular-values": "singular_values.npz"},
+    {"--output": "rank.csv", "--block-rank": "block_rank.csv"},
+)
+
+
+def measure(args: argparse.Namespace, factors: Path, values: Path, rank: Path, block: Path) -> None:
+    cell, sigma = load_cell(factors), load_arrays(values)["float64"]
+    ranks = exact_ranks(cell, args.max_N_dense)
+    write_csv(rank, HEADER, rank_rows(cell, ranks, sigma))
+    write_csv(block, BLOCK_HEADER, block_rows(cell, ranks, args.max_N_dense))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
@@ -149,19 +164,7 @@ def main() -> None:
         required=True,
         help="largest N whose rank is taken from the N x N matrix (bidirectional softmax)",
     )
-    parser.add_argument("--input", nargs="+", required=True, help="factors.npz of each cell")
-    parser.add_argument(
-        "--singular-values", nargs="+", required=True, help="singular_values.npz of each cell"
-    )
-    parser.add_argument("--output", nargs="+", required=True, help="a rank.csv for each cell")
-    parser.add_argument("--block-rank", nargs="+", required=True, help="a block_rank.csv each")
-    args = parser.parse_args()
-    outputs = zip(args.output, args.block_rank, strict=True)
-    for factors, sigma, targets in zip(args.input, args.singular_values, outputs, strict=True):
-        cell, values = load_cell(factors), load_arrays(sigma)["float64"]
-        ranks = exact_ranks(cell, args.max_N_dense)
-        write_csv(targets[0], HEADER, rank_rows(cell, ranks, values))
-        write_csv(targets[1], BLOCK_HEADER, block_rows(cell, ranks, args.max_N_dense))
+    STEP.run(parser, measure)
 
 
 if __name__ == "__main__":

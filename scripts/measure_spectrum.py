@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Iterator
 from dataclasses import astuple, fields
+from pathlib import Path
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from causalrank.methods import against_dense, best, power
 from causalrank.mixing import MASKS, NORMALIZATIONS
 from causalrank.precision import PRECISIONS
 from causalrank.spectrum import Spectrum, decay_indices, numerical_rank, numpy_tolerance
+from cell_batch import CellStep
 from cell_files import LEVELS, MATRIX_KEYS, Cell, load_cell
 from whole_files import load_arrays, write_csv
 
@@ -130,34 +132,37 @@ def density_rows(cell: Cell, sigma: np.ndarray, extremes: dict[str, np.ndarray])
                 yield (*key, float(level), count, *map(float, estimate))
 
 
+STEP = CellStep(
+    {
+        "--input": "factors.npz",
+        "--singular-values": "singular_values.npz",
+        "--extremes": "extremes.npz",
+    },
+    {
+        "--spectrum": "spectrum.csv",
+        "--numerical-rank": "numerical_rank.csv",
+        "--decay": "singular_values.csv",
+        "--density": "spectral_density.csv",
+        "--methods": "methods.csv",
+    },
+)
+
+
+def measure(
+    args: argparse.Namespace, factors: Path, values: Path, ends: Path, *targets: Path
+) -> None:
+    cell, sigma, extremes = load_cell(factors), load_arrays(values), load_arrays(ends)
+    spectrum, ranks, decay, density, methods = targets
+    double = sigma["float64"]
+    write_csv(spectrum, SPECTRUM_HEADER, spectrum_rows(cell, double, extremes))
+    write_csv(ranks, NUMERICAL_RANK_HEADER, numerical_rank_rows(cell, sigma, extremes["counts"]))
+    write_csv(decay, DECAY_HEADER, decay_rows(cell, double))
+    write_csv(density, DENSITY_HEADER, density_rows(cell, double, extremes))
+    write_csv(methods, METHODS_HEADER, method_rows(cell, double, extremes))
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--input", nargs="+", required=True, help="factors.npz of each cell")
-    parser.add_argument(
-        "--singular-values", nargs="+", required=True, help="singular_values.npz of each cell"
-    )
-    parser.add_argument("--extremes", nargs="+", required=True, help="extremes.npz of each cell")
-    parser.add_argument("--spectrum", nargs="+", required=True, help="a spectrum.csv each")
-    parser.add_argument("--numerical-rank", nargs="+", required=True, help="a CSV each")
-    parser.add_argument("--decay", nargs="+", required=True, help="a singular_values.csv each")
-    parser.add_argument("--density", nargs="+", required=True, help="a spectral_density.csv each")
-    parser.add_argument("--methods", nargs="+", required=True, help="a methods.csv each")
-    args = parser.parse_args()
-    inputs = zip(args.input, args.singular_values, args.extremes, strict=True)
-    outputs = zip(
-        args.spectrum, args.numerical_rank, args.decay, args.density, args.methods, strict=True
-    )
-    for (factors, values, ends_of), targets in zip(inputs, outputs, strict=True):
-        cell, sigma, extremes = load_cell(factors), load_arrays(values), load_arrays(ends_of)
-        spectrum, ranks, decay, density, methods = targets
-        double = sigma["float64"]
-        write_csv(spectrum, SPECTRUM_HEADER, spectrum_rows(cell, double, extremes))
-        write_csv(
-            ranks, NUMERICAL_RANK_HEADER, numerical_rank_rows(cell, sigma, extremes["counts"])
-        )
-        write_csv(decay, DECAY_HEADER, decay_rows(cell, double))
-        write_csv(density, DENSITY_HEADER, density_rows(cell, double, extremes))
-        write_csv(methods, METHODS_HEADER, method_rows(cell, double, extremes))
+    STEP.run(argparse.ArgumentParser(description=__doc__), measure)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """The steps that estimate growth rates and compare them with spectra, on small tables."""
 
+import hashlib
 import math
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -9,6 +11,7 @@ import pytest
 import compare_growth
 import estimate_growth
 import gather_combinations
+import receipts
 import resources
 from causalrank.feature_maps import FEATURE_MAPS
 from causalrank.growth import along_sequence
@@ -58,7 +61,7 @@ def test_a_file_has_one_row_per_member(tmp_path):
 
 def test_a_wrong_file_is_refused_in_one_line(tmp_path, capsys):
     for array, words in (
-        (np.zeros((1, 20, 3)), ["heads.npz has d = 3"]),
+        (np.zeros((1, 20, 3)), ["the source has d = 3"]),
         (np.full((1, 20, 4), 1e3), ["overflows float64", "1000"]),
     ):
         np.savez(tmp_path / "heads.npz", q=array, k=array)
@@ -70,23 +73,33 @@ def test_a_wrong_file_is_refused_in_one_line(tmp_path, capsys):
     assert not list(tmp_path.rglob("*.csv"))
 
 
-def gathered(folder, *paths: object, decays: int = 3) -> pd.DataFrame:
-    output = folder / "growth.csv"
+FOLDER = "growth/source~s/d~4/feature_map~elu_plus_one"
+
+
+def gathered(folder, *paths: Path, decays: int = 3) -> pd.DataFrame:
+    """From one batch of the files as they are, in folders named by their keys."""
+    output, manifest = folder / "growth.csv", folder / "estimate_growth.txt"
+    folders = [path.parent for path in paths]
+    for path in folders:
+        receipts.write_receipt(path, "estimate_growth", "key", ["growth.csv"])
+    receipts.write_manifest(manifest, folders)
+    digest = hashlib.sha256("\n".join(map(str, folders)).encode()).hexdigest()
+    batches = ("--read", manifest, "--cells-digests", digest) if paths else ()
     options = ("--table", "growth", "--rows-per-member", decays, "--output", output)
-    run(gather_combinations, *options, "--input", *paths)
+    run(gather_combinations, *options, *batches)
     return pd.read_csv(output)
 
 
 def test_gathering_is_strict(drawn, tmp_path, capsys):
     folder, table = drawn
-    path = folder / "source~s/d~4/feature_map~elu_plus_one.csv"
+    text = (folder / "source~s/d~4/feature_map~elu_plus_one.csv").read_text()
+    path = tmp_path / FOLDER / "growth.csv"
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
     pd.testing.assert_frame_equal(gathered(tmp_path, path), table)
     assert gathered(tmp_path).empty
-    text = path.read_text()
     lines = text.splitlines(keepends=True)
     (tmp_path / "growth.csv").unlink()
-    wrong = tmp_path / "source~s/d~4/feature_map~elu_plus_one.csv"
-    wrong.parent.mkdir(parents=True)
     for changed, words in (
         (text[:-1], "cut short"),
         (text.replace("decay", "decoy", 1), "columns"),
@@ -95,12 +108,23 @@ def test_gathering_is_strict(drawn, tmp_path, capsys):
         ("".join(lines[:-1]), "3 different rows"),
         ("".join([*lines[:-1], lines[1]]), "3 different rows"),
     ):
-        wrong.write_text(changed)
+        path.write_text(changed)
         with pytest.raises(SystemExit):
-            gathered(tmp_path, wrong)
+            gathered(tmp_path, path)
         error = capsys.readouterr().err
-        assert error.startswith(f"error: {wrong}: ") and words in error and error.count("\n") == 1
+        assert error.startswith(f"error: {path}: ") and words in error and error.count("\n") == 1
     assert not (tmp_path / "growth.csv").exists()
+
+
+def test_a_batch_is_its_combinations_one_by_one(drawn, tmp_path):
+    folder = drawn[0]
+    cells = [tmp_path / "growth" / f"source~s/d~4/feature_map~{name}" for name in ("exp", "relu")]
+    cells.append(tmp_path / FOLDER)
+    options = ("--scale", 1.0, "--decays", 0.999, 0.9, "--code", "a", "--cells", *cells)
+    run(estimate_growth, *options, "--manifest", tmp_path / "estimate_growth.txt")
+    alone = folder / "source~s/d~4/feature_map~elu_plus_one.csv"
+    assert (cells[2] / "growth.csv").read_bytes() == alone.read_bytes()
+    assert len((tmp_path / "estimate_growth.txt").read_text().splitlines()) == 3
 
 
 EXPONENT, VARIANCE, OFFSET = 0.01, 0.001, -7.0

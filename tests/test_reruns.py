@@ -58,7 +58,7 @@ OF_ARRAYS = {"measure_concentration", "project_draws"}
 DOWNSTREAM = {
     "fetch_wheel": {"encode_text"} | OF_WINDOWS,
     "encode_text": {"build_cell", "average_heads"},
-    "draw_ensemble": {"build_cell"} | OF_ARRAYS,
+    "draw_ensemble": OF_ARRAYS,
     "read_user_file": {"build_cell", "estimate_growth", "find_horizons"} | OF_ARRAYS,
     "measure_concentration": {"average_concentration"},
     "encode_concentration": {"average_concentration"},
@@ -82,13 +82,13 @@ BENCHMARKS = {"performance.smk", "approximation_cost.smk"}
 BEHIND_THE_TABLES = re.compile("compare_|summarize_|average_|judge_|typeset_|plot_|copy_|gather_")
 
 OF_LAYERS = {"evaluate_layers", "evaluate_tasks", "approximate_layers"}
-NEW_CELLS = {"draw_ensemble", "build_cell", "list_left_cells", "estimate_growth", "find_horizons"}
+NEW_CELLS = {"build_cell", "list_left_cells", "estimate_growth", "find_horizons"}
 DIRECT = {
     "results": "everything",
     "claims": {"judge_claims"},
     "sources.drawn.kind": "another source",
-    "sources.drawn.members": {"draw_ensemble", "gather_table", "find_horizons"},
-    "sources.drawn.scale": {"draw_ensemble", "estimate_growth", "find_horizons"},
+    "sources.drawn.members": {"draw_ensemble", "build_cell", "gather_table", "find_horizons"},
+    "sources.drawn.scale": {"draw_ensemble", "build_cell", "estimate_growth", "find_horizons"},
     "sources.mine.kind": "another source",
     "sources.mine.path": {"read_user_file"},
     "sources.minilm.kind": "another source",
@@ -104,9 +104,9 @@ DIRECT = {
     "sources.minilm.window": {"encode_text"},
     "sources.minilm.windows": {"encode_text", "gather_table", "encode_concentration"},
     "cells.source": NEW_CELLS | {"gather_table"},
-    "cells.N": {"draw_ensemble", "build_cell", "gather_table", "list_left_cells"},
+    "cells.N": {"build_cell", "gather_table", "list_left_cells"},
     "cells.d": NEW_CELLS | {"gather_table"},
-    "cells.feature_map": NEW_CELLS - {"draw_ensemble"} | {"gather_table"},
+    "cells.feature_map": NEW_CELLS | {"gather_table"},
     "concentration.source": {"draw_ensemble", "measure_concentration"},
     "concentration.N": {"draw_ensemble", "measure_concentration"},
     "concentration.d": {"draw_ensemble", "measure_concentration"},
@@ -123,7 +123,7 @@ DIRECT = {
     "limits.rounded_N": {"compute_singular_values"},
     "limits.rounded_members": {"compute_singular_values"},
     "limits.dense_rank_N": {"measure_rank"},
-    "limits.bound_N": {"check_bound", "draw_ensemble"},
+    "limits.bound_N": {"check_bound", "build_cell"},
     "limits.bound_members": {"check_bound"},
     "limits.memory_mb": set(),
     **{f"approximations.{name}": {"check_bound", "approximate_layers"} for name in APPROXIMATIONS},
@@ -369,15 +369,14 @@ CELL_FLIPS = {
 
 
 @pytest.mark.parametrize("path", CELL_FLIPS)
-def test_an_added_cell_computes_itself_and_no_other(finished, path):
+def test_an_added_cell_runs_its_batch_and_no_other(finished, path):
+    """test_batch_runs.py counts the cells of the batch that are computed: the added one."""
     study = with_model(STUDY)
     study["sources"]["again"] = {"kind": "gaussian", "members": 2}
     study["cells"].append(CELL_FLIPS[path])
     jobs = finished.planned(finished.write("flip.yaml", yaml.safe_dump(study)))
     assert all(jobs[rule] == 1 for rule in STEPS_OF_A_CELL)
-    assert jobs["draw_ensemble"] == (path != "cells.feature_map")
-    expected = closure(DIRECT[path] - {"list_left_cells"} - ({"draw_ensemble"} - set(jobs)))
-    expected -= OF_ARRAYS  # which read the draws of their own lengths
+    expected = closure(DIRECT[path] - {"list_left_cells"})
     assert upstream_of_tables(jobs) == {r for r in expected if not BEHIND_THE_TABLES.match(r)}
 
 
@@ -411,7 +410,7 @@ def test_a_source_of_another_kind_is_another_source(finished):
     study["sources"]["drawn"] = {"kind": "file", "path": "heads.npz"}
     jobs = finished.planned(finished.write("flip.yaml", yaml.safe_dump(study)))
     assert jobs["read_user_file"] == 1
-    assert jobs["build_cell"] == 2
+    assert jobs["build_cell"] == 1
 
 
 def test_touching_everything_reruns_nothing(finished):
@@ -486,18 +485,25 @@ def test_a_changed_environment_reruns_the_steps_in_it(finished):
     assert upstream_of_tables(jobs) == expected
 
 
+def computed_cells(repository: Repository) -> int:
+    """How many cells the last jobs on the drawn source's batch computed, over all steps."""
+    logs = (repository.folder / "results/all/batches/source~drawn/shared~00/logs").glob("*.log")
+    texts = [path.read_text(encoding="utf-8") for path in logs]
+    assert len(texts) == len(STEPS_OF_A_CELL)
+    return sum(int(re.search(r"^(\d+) computed, [12] reused", text, re.M)[1]) for text in texts)
+
+
 def test_a_cell_that_left_the_grid_is_listed_and_comes_back_for_free(finished):
     study = with_model(STUDY)
     study["cells"][0]["N"] = [12]
     smaller = finished.write("smaller.yaml", yaml.safe_dump(study))
-    jobs = finished.planned(smaller)
-    assert not set(jobs) & STEPS_OF_A_CELL
     finished.snakemake("--cores", "2", "--configfile", smaller)
+    assert computed_cells(finished) == 0
     tables = finished.folder / "results" / "all" / "tables"
     left = (tables / "left_the_grid.csv").read_text(encoding="utf-8").splitlines()
     assert left == ["folder", "results/all/cells/source~drawn/N~16/d~4/feature_map~elu_plus_one"]
     assert ",16,4,elu_plus_one," not in (tables / "rank.csv").read_text(encoding="utf-8")
-    assert not set(finished.planned("model.yaml")) & STEPS_OF_A_CELL
     finished.snakemake("--cores", "2", "--configfile", "model.yaml")
+    assert computed_cells(finished) == 0
     assert ",16,4,elu_plus_one," in (tables / "rank.csv").read_text(encoding="utf-8")
     assert Path(tables / "left_the_grid.csv").read_text(encoding="utf-8") == "folder\n"

@@ -25,10 +25,15 @@ def test_every_job_leaves_a_log_and_a_benchmark(smoke_repository):
     results = smoke_repository.folder / "results" / "smoke"
     cells = list((results / "cells").glob("*/*/*/*"))
     assert len(cells) == 9
-    for cell in cells:
-        steps = {path.stem for path in (cell / "benchmarks").glob("*.tsv")}
-        assert steps == {path.stem for path in (cell / "logs").glob("*.log")}
-        assert len(steps) == 7
+    steps = {path.stem for path in (cells[0] / "receipts").iterdir()}
+    assert len(steps) == 7
+    for log in results.glob("batches/*/*/logs/*.log"):
+        assert (log.parents[1] / "benchmarks" / f"{log.stem}.tsv").exists()
+    for step in steps:
+        logs = "".join(path.read_text() for path in results.glob(f"batches/**/{step}.log"))
+        assert all(
+            f"computed {cell.relative_to(smoke_repository.folder)}\n" in logs for cell in cells
+        )
 
 
 def test_a_killed_run_is_resumed_by_the_same_command(smoke_repository, repository):
@@ -55,21 +60,37 @@ def test_a_killed_run_is_resumed_by_the_same_command(smoke_repository, repositor
     assert repository.outputs("results/smoke") == smoke_repository.outputs("results/smoke")
 
 
-def test_a_poisoned_cell_costs_only_itself(repository):
+def test_a_poisoned_cell_costs_no_other_cell_of_its_batch_that_step(repository):
     study = repository.write(
         "poisoned.yaml",
         "results: results/poisoned\n"
-        "sources: {hot: {kind: gaussian, members: 1, scale: 1000}}\n"
-        "cells: [{source: hot, N: 8, d: 2, feature_map: [exp, relu]}]\n",
+        "sources:\n"
+        "  hot: {kind: gaussian, members: 1, scale: 1000}\n"
+        "  cold: {kind: gaussian, members: 1}\n"
+        "cells:\n"
+        "  - {source: hot, N: 8, d: 2, feature_map: [exp, relu]}\n"
+        "  - {source: cold, N: 8, d: 2, feature_map: exp}\n",
     )
     run = repository.snakemake("--cores", "2", "--keep-going", "--configfile", study, expect=1)
-    cells = repository.folder / "results" / "poisoned" / "cells" / "source~hot" / "N~8" / "d~2"
-    assert (cells / "feature_map~relu" / "bound.csv").exists()
+    results = repository.folder / "results" / "poisoned"
+    cells = results / "cells" / "source~hot" / "N~8" / "d~2"
+    assert (cells / "feature_map~relu" / "factors.npz").exists()
     assert not (cells / "feature_map~exp" / "factors.npz").exists()
-    last = "\n".join(run.stdout.splitlines()[-8:])
-    assert "source~hot/N~8/d~2/feature_map~exp/logs/build_cell.log" in last
-    log = (cells / "feature_map~exp" / "logs" / "build_cell.log").read_text(encoding="utf-8")
+    (cold,) = results.glob("batches/source~cold/*/check_bound.txt")
+    (bound,) = results.glob("cells/source~cold/*/*/*/bound.csv")
+    assert cold.exists() and bound.exists()
+    (path,) = results.glob("batches/source~hot/*/logs/build_cell.log")
+    assert str(path.relative_to(repository.folder)) in "\n".join(run.stdout.splitlines()[-8:])
+    log = path.read_text(encoding="utf-8")
     assert re.search(r"error: cell source hot, N = 8, d = 2, feature_map exp: overflows", log)
+    assert log.endswith(
+        f"build_cell failed for {cells.relative_to(repository.folder)}/feature_map~exp\n"
+    )
+    repaired = repository.folder / study
+    repaired.write_text(repaired.read_text().replace("[exp, relu]", "relu"))
+    targets = [str(path.parents[1].relative_to(repository.folder) / "check_bound.txt")]
+    repository.snakemake("--cores", "2", "--configfile", study, "--", *targets)
+    assert "0 computed, 1 reused" in path.read_text(encoding="utf-8")
 
 
 def test_a_cell_that_does_not_fit_is_refused_with_the_number(repository):

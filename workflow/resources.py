@@ -34,6 +34,8 @@ GESDD_NANOSECONDS = 0.6
 STRUCTURED_MICROSECONDS = 200
 COUNTING_MICROSECONDS = 400
 """Per token, of both normalizations of a causal matrix, d = 64: ends of a spectrum, and levels."""
+HORIZON_MICROSECONDS = 100
+"""Per token that is searched, at d = 64."""
 ROWS = 1024
 """How many rows of a matrix `build_cell` forms at once where it must see the entries."""
 
@@ -80,15 +82,20 @@ def memory_mb(step: str, N: int, d: int, members: int, limits: Mapping[str, int]
     )
 
 
-def seconds(N: int, members: int, limits: Mapping[str, int]) -> int:
+def seconds(N: int, members: int, limits: Mapping[str, int]) -> float:
     """Seconds that the longest step of a cell may take.
 
     A dozen dense spectra of each member, or the structured engine's work on both normalizations.
     """
     if N <= limits["singular_values_N"]:
-        return round(members * 12 * GESDD_NANOSECONDS * 1e-9 * N**3)
+        return members * 12 * GESDD_NANOSECONDS * 1e-9 * N**3
     counting = COUNTING_MICROSECONDS if N <= limits["counts_N"] else 0
-    return round(members * (STRUCTURED_MICROSECONDS + counting) * 1e-6 * N)
+    return members * (STRUCTURED_MICROSECONDS + counting) * 1e-6 * N
+
+
+def combination_seconds(d: int, tokens: int, members: int) -> float:
+    """Seconds that a growth and the horizons of its members may take, measured at d = 64."""
+    return 0.05 * d + HORIZON_MICROSECONDS * 1e-6 * tokens * members
 
 
 def minutes(seconds: float, attempt: int) -> int:

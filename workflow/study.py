@@ -38,6 +38,19 @@ class CellKey:
 
 
 @dataclass(frozen=True, order=True)
+class CombinationKey:
+    """What growth and horizons go by: a source's heads and a feature map, at whatever length."""
+
+    source: str
+    d: int
+    feature_map: str
+
+    @property
+    def path(self) -> str:
+        return f"source~{self.source}/d~{self.d}/feature_map~{self.feature_map}"
+
+
+@dataclass(frozen=True, order=True)
 class LengthKey:
     """What concentration and projection go by: a source, and how many tokens of it."""
 

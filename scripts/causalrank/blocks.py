@@ -22,8 +22,10 @@ SLAB = 64
 """Chunks whose blocks are formed at once."""
 KEPT = 2**24
 """Bytes of blocks that are kept from one product to the next, whatever N: a cache's worth."""
-HUGE = 2.0**300
-"""A state beyond this is rescaled; a solution beyond it is not found here."""
+UNCHECKED = 8
+"""Chunks of a solve between looks at how large it has become."""
+HUGE = 2.0**150
+"""A state beyond this is rescaled; a solution beyond its square is not found here."""
 
 
 class Slab(NamedTuple):
@@ -61,7 +63,7 @@ class Blocks:
         """A^-1 y, or A^-T y, for y of shape (N,) and A with a diagonal without zeros.
 
         The state grows past the range of any float, so it and the solution carry an exponent. None
-        if the solution grows by more than 2^300 within a chunk.
+        if the solution grows by more than 2^150 within UNCHECKED chunks.
         """
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is not returned
             return self._substitute(y, transposed)
@@ -74,19 +76,20 @@ class Blocks:
         for slab in self._slabs(transposed):
             n, C, _ = slab.F.shape
             F, G, _ = self._seen(slab, transposed)
-            for c in range(n)[:: -1 if transposed else 1]:
-                start = slab.start + c * C
-                right = y[start : start + C]
-                if exponent:
-                    right = np.ldexp(right, -exponent)
-                    exponents[start : start + C] = exponent
-                right = right - F[c] @ state
-                part = dtrsv(slab.T[c].T, right, trans=0 if transposed else 1, overwrite_x=1)
-                if not part @ part < HUGE**2:
-                    return None
-                x[start : start + C] = part
-                state = state + part @ G[c]
+            order = range(n)[:: -1 if transposed else 1]
+            for few in (order[i : i + UNCHECKED] for i in range(0, n, UNCHECKED)):
+                rows = slice(slab.start + min(few) * C, slab.start + (max(few) + 1) * C)
+                right = np.ldexp(y[rows], -exponent) if exponent else y[rows]
+                right, parts = right.reshape(-1, C), x[rows].reshape(-1, C)
+                for c in few:
+                    place = c - min(few)
+                    rest = right[place] - F[c] @ state
+                    parts[place] = dtrsv(slab.T[c].T, rest, trans=0 if transposed else 1)
+                    state = state + parts[place] @ G[c]
+                exponents[rows] = exponent
                 square = state @ state
+                if not (x[rows] @ x[rows] < HUGE**4 and square < np.inf):
+                    return None
                 if not square < HUGE**2 or (exponent and square < HUGE**-2):
                     shift = max(int(np.frexp(np.abs(state).max())[1]), -exponent)
                     state, exponent = np.ldexp(state, -shift), exponent + shift
@@ -96,10 +99,10 @@ class Blocks:
         """||A||_F^2, the sum over chunks of ||T_c||_F^2 + tr(F_c (sum_{b<c} G_b^T G_b) F_c^T)."""
         total, state = 0.0, np.zeros((self.F.shape[1],) * 2)
         for slab in self._slabs():
-            sums = slab.G.transpose(0, 2, 1) @ slab.G
-            before = self._running(sums, state)
-            total += np.vdot(slab.T, slab.T) + np.vdot(slab.F @ before, slab.F)
-            state = before[-1] + sums[-1]
+            total += np.vdot(slab.T, slab.T)
+            for F, G in zip(slab.F, slab.G, strict=True):
+                total += np.vdot(F @ state, F)
+                state = state + G.T @ G
         return float(total)
 
     @staticmethod

@@ -31,3 +31,12 @@ def gaussian(
     generator = np.random.Generator(np.random.PCG64(seed_of(source, N, d, member)))
     q, k, v = scale * generator.standard_normal((3, N, d))
     return q, k, v
+
+
+def ensemble(
+    source: str, N: int, d: int, members: int, scale: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The draws of all members, q, k, v of shape (members, N, d)."""
+    draws = [gaussian(source, N, d, member, scale) for member in range(members)]
+    q, k, v = map(np.stack, zip(*draws, strict=True))
+    return q, k, v

@@ -107,18 +107,19 @@ class Semiseparable:
         rows of one sign would undo each other. Its growth with D and N is left out, as rounding
         errors mostly cancel.
         """
-        none = np.zeros_like(x.exponent)
-        bound = self._modulus()._times_powers(none, x.exponent).product(np.abs(x.mantissa))
+        bound = self._modulus()._times_powers(None, x.exponent).product(np.abs(x.mantissa))
         errors = generator.standard_normal(self.N) * bound.mantissa
-        rows = self._times_powers(-bound.exponent, none)
+        rows = self._times_powers(-bound.exponent, None)
         return EPSILON * max(1.0, rows.solve(errors).norm_over(x))
 
     def _times_powers(self, rows: np.ndarray | None, columns: np.ndarray | None) -> "Semiseparable":
         """A with row i times 2^rows_i and column j times 2^columns_j."""
-        exponents = []
-        for own, more in ((self.f_exponent, rows), (self.g_exponent, columns)):
-            exponents.append(own if more is None else more if own is None else own + more)
-        return replace(self, f_exponent=exponents[0], g_exponent=exponents[1])
+        exponents = {}
+        for name, more in (("f_exponent", rows), ("g_exponent", columns)):
+            if more is not None and more.any():
+                own = getattr(self, name)
+                exponents[name] = more if own is None else own + more
+        return replace(self, **exponents) if exponents else self
 
     def _modulus(self) -> "Semiseparable":
         """The same with the moduli of the factors."""
@@ -425,6 +426,11 @@ def _is_moderate(x: np.ndarray) -> bool:
     return bool(2.0 ** (-SPREAD // 2) < np.abs(x).max() < 2.0 ** (SPREAD // 2))
 
 
+def _is_moderate_and_positive(X: np.ndarray) -> bool:
+    """Whether no entry is zero or negative, and none, hence no product of two, far from 1."""
+    return bool(2.0 ** (-SPREAD // 2) < X.min() and X.max() < 2.0 ** (SPREAD // 2 - 1))
+
+
 def _moderate(x: np.ndarray) -> tuple[np.ndarray, np.ndarray | int]:
     """Columns, shape (N, m), over powers of two if one's largest entry is far from 1; exponents."""
     exponent = _exponents(x, axis=0)
@@ -490,6 +496,9 @@ def semiseparable(
         if not ((gates >= 2.0**-SPREAD) & (gates <= 1.0)).all():
             raise ValueError(f"a gate is not between 2^-{SPREAD} and 1")
         log2_gates = np.log2(gates).reshape(len(F), -1)
+    if _is_moderate_and_positive(F) and _is_moderate_and_positive(G):
+        none = np.zeros(len(F), dtype=bool)
+        return Semiseparable(F, G, None, None, log2_gates, none, none, chunk)
     for X in (F, G):
         row = _widest_row(X)
         if row is not None:

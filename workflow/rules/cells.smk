@@ -8,15 +8,17 @@ SPECTRUM_LIMITS = options(
 REUSE_MEMORY = "MALLOC_MMAP_THRESHOLD_=33554432 MALLOC_TRIM_THRESHOLD_=268435456"
 
 
+# Steps write the files of a batch's cells to the cells' own folders, beside receipts by which they
+# are reused. The graph knows of a manifest alone, which is there when no cell of the batch failed.
 rule build_cell:
     input:
-        source_file,
+        lambda w: read_source(BATCHES[w.batch]),
     output:
-        f"{CELL}/factors.npz",
+        f"{BATCH}/build_cell.txt",
     log:
-        f"{CELL}/logs/build_cell.log",
+        f"{BATCH}/logs/build_cell.log",
     benchmark:
-        f"{CELL}/benchmarks/build_cell.tsv"
+        f"{BATCH}/benchmarks/build_cell.tsv"
     priority: longest_first
     conda:
         "../../envs/linalg.yaml"
@@ -25,21 +27,22 @@ rule build_cell:
         runtime=minutes,
     params:
         code=digest("build_cell.py", "linalg"),
+        rows=cell_rows,
+        cells=lambda w: options(cells=folders(w.batch)),
     shell:
-        "python scripts/build_cell.py --source {wildcards.source} --N {wildcards.N}"
-        " --d {wildcards.d} --feature-map {wildcards.feature_map}"
-        " --input {input} --output {output} 2> {log}"
+        "python scripts/build_cell.py --code {params.code} {params.rows} {params.cells}"
+        " --manifest {output} 2> {log}"
 
 
 rule compute_singular_values:
     input:
-        f"{CELL}/factors.npz",
+        f"{BATCH}/build_cell.txt",
     output:
-        f"{CELL}/singular_values.npz",
+        f"{BATCH}/compute_singular_values.txt",
     log:
-        f"{CELL}/logs/compute_singular_values.log",
+        f"{BATCH}/logs/compute_singular_values.log",
     benchmark:
-        f"{CELL}/benchmarks/compute_singular_values.tsv"
+        f"{BATCH}/benchmarks/compute_singular_values.tsv"
     priority: longest_first
     conda:
         "../../envs/linalg.yaml"
@@ -53,20 +56,21 @@ rule compute_singular_values:
             max_N_rounded=STUDY["limits"]["rounded_N"],
             rounded_members=STUDY["limits"]["rounded_members"],
         ),
+        cells=cells_digest,
     shell:
-        "python scripts/compute_singular_values.py {params.options}"
-        " --input {input} --output {output} 2> {log}"
+        "python scripts/compute_singular_values.py --code {params.code} {params.options}"
+        " {params.cells} --read {input} --manifest {output} 2> {log}"
 
 
 rule compute_extremes:
     input:
-        f"{CELL}/factors.npz",
+        f"{BATCH}/build_cell.txt",
     output:
-        f"{CELL}/extremes.npz",
+        f"{BATCH}/compute_extremes.txt",
     log:
-        f"{CELL}/logs/compute_extremes.log",
+        f"{BATCH}/logs/compute_extremes.log",
     benchmark:
-        f"{CELL}/benchmarks/compute_extremes.tsv"
+        f"{BATCH}/benchmarks/compute_extremes.tsv"
     priority: longest_first
     conda:
         "../../envs/linalg.yaml"
@@ -76,21 +80,22 @@ rule compute_extremes:
     params:
         code=digest("compute_extremes.py", "linalg"),
         options=SPECTRUM_LIMITS,
+        cells=cells_digest,
     shell:
-        "python scripts/compute_extremes.py {params.options} --input {input} --output {output} 2> {log}"
+        "python scripts/compute_extremes.py --code {params.code} {params.options} {params.cells}"
+        " --read {input} --manifest {output} 2> {log}"
 
 
 rule measure_rank:
     input:
-        factors=f"{CELL}/factors.npz",
-        singular_values=f"{CELL}/singular_values.npz",
+        f"{BATCH}/build_cell.txt",
+        f"{BATCH}/compute_singular_values.txt",
     output:
-        rank=f"{CELL}/rank.csv",
-        block_rank=f"{CELL}/block_rank.csv",
+        f"{BATCH}/measure_rank.txt",
     log:
-        f"{CELL}/logs/measure_rank.log",
+        f"{BATCH}/logs/measure_rank.log",
     benchmark:
-        f"{CELL}/benchmarks/measure_rank.tsv"
+        f"{BATCH}/benchmarks/measure_rank.tsv"
     priority: longest_first
     conda:
         "../../envs/exact.yaml"
@@ -100,27 +105,23 @@ rule measure_rank:
     params:
         code=digest("measure_rank.py", "exact"),
         options=options(max_N_dense=STUDY["limits"]["dense_rank_N"]),
+        cells=cells_digest,
     shell:
-        "python scripts/measure_rank.py {params.options} --input {input.factors}"
-        " --singular-values {input.singular_values} --output {output.rank}"
-        " --block-rank {output.block_rank} 2> {log}"
+        "python scripts/measure_rank.py --code {params.code} {params.options} {params.cells}"
+        " --read {input} --manifest {output} 2> {log}"
 
 
 rule measure_spectrum:
     input:
-        factors=f"{CELL}/factors.npz",
-        singular_values=f"{CELL}/singular_values.npz",
-        extremes=f"{CELL}/extremes.npz",
+        f"{BATCH}/build_cell.txt",
+        f"{BATCH}/compute_singular_values.txt",
+        f"{BATCH}/compute_extremes.txt",
     output:
-        spectrum=f"{CELL}/spectrum.csv",
-        numerical_rank=f"{CELL}/numerical_rank.csv",
-        singular_values=f"{CELL}/singular_values.csv",
-        density=f"{CELL}/spectral_density.csv",
-        methods=f"{CELL}/methods.csv",
+        f"{BATCH}/measure_spectrum.txt",
     log:
-        f"{CELL}/logs/measure_spectrum.log",
+        f"{BATCH}/logs/measure_spectrum.log",
     benchmark:
-        f"{CELL}/benchmarks/measure_spectrum.tsv"
+        f"{BATCH}/benchmarks/measure_spectrum.tsv"
     priority: longest_first
     conda:
         "../../envs/linalg.yaml"
@@ -129,24 +130,22 @@ rule measure_spectrum:
         runtime=minutes,
     params:
         code=digest("measure_spectrum.py", "linalg"),
+        cells=cells_digest,
     shell:
-        "python scripts/measure_spectrum.py --input {input.factors}"
-        " --singular-values {input.singular_values} --extremes {input.extremes}"
-        " --spectrum {output.spectrum} --numerical-rank {output.numerical_rank}"
-        " --decay {output.singular_values} --density {output.density}"
-        " --methods {output.methods} 2> {log}"
+        "python scripts/measure_spectrum.py --code {params.code} {params.cells}"
+        " --read {input} --manifest {output} 2> {log}"
 
 
 rule measure_baselines:
     input:
-        factors=f"{CELL}/factors.npz",
-        spectrum=f"{CELL}/spectrum.csv",
+        f"{BATCH}/build_cell.txt",
+        f"{BATCH}/measure_spectrum.txt",
     output:
-        f"{CELL}/baselines.csv",
+        f"{BATCH}/measure_baselines.txt",
     log:
-        f"{CELL}/logs/measure_baselines.log",
+        f"{BATCH}/logs/measure_baselines.log",
     benchmark:
-        f"{CELL}/benchmarks/measure_baselines.tsv"
+        f"{BATCH}/benchmarks/measure_baselines.tsv"
     priority: longest_first
     conda:
         "../../envs/linalg.yaml"
@@ -156,20 +155,21 @@ rule measure_baselines:
     params:
         code=digest("measure_baselines.py", "linalg"),
         options=SPECTRUM_LIMITS,
+        cells=cells_digest,
     shell:
-        "python scripts/measure_baselines.py {params.options} --input {input.factors}"
-        " --spectrum {input.spectrum} --output {output} 2> {log}"
+        "python scripts/measure_baselines.py --code {params.code} {params.options} {params.cells}"
+        " --read {input} --manifest {output} 2> {log}"
 
 
 rule check_bound:
     input:
-        f"{CELL}/factors.npz",
+        f"{BATCH}/build_cell.txt",
     output:
-        f"{CELL}/bound.csv",
+        f"{BATCH}/check_bound.txt",
     log:
-        f"{CELL}/logs/check_bound.log",
+        f"{BATCH}/logs/check_bound.log",
     benchmark:
-        f"{CELL}/benchmarks/check_bound.tsv"
+        f"{BATCH}/benchmarks/check_bound.tsv"
     priority: longest_first
     conda:
         "../../envs/linalg.yaml"
@@ -181,6 +181,7 @@ rule check_bound:
         limits=options(max_N=STUDY["limits"]["bound_N"], members=STUDY["limits"]["bound_members"]),
         ladders=ladder_options(),
         memory=REUSE_MEMORY,
+        cells=cells_digest,
     shell:
-        "{params.memory} python scripts/check_bound.py {params.limits} {params.ladders}"
-        " --input {input} --output {output} 2> {log}"
+        "{params.memory} python scripts/check_bound.py --code {params.code} {params.limits}"
+        " {params.ladders} {params.cells} --read {input} --manifest {output} 2> {log}"

@@ -62,7 +62,6 @@ STUDY, GRID, CLAIMS = read_study()
 DEPLOYED = DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method
 PACKAGES_FROM = enter_situation()
 R = STUDY["results"]
-CELL = f"{R}/cells/source~{{source}}/N~{{N}}/d~{{d}}/feature_map~{{feature_map}}"
 
 
 wildcard_constraints:
@@ -70,6 +69,7 @@ wildcard_constraints:
     N="[0-9]+",
     d="[0-9]+",
     feature_map="[a-z_]+",
+    batch="source~[^/]+/(shared~[0-9]+|(N~[0-9]+/)?d~[0-9]+/feature_map~[a-z_]+)",
 
 
 def digest(script, environment):
@@ -99,26 +99,15 @@ def ladder_options():
     )
 
 
-def seconds(wildcards):
-    source = STUDY["sources"][wildcards.source]
-    return resources.seconds(int(wildcards.N), members(source), STUDY["limits"])
-
-
-def minutes(wildcards, attempt):
-    """A rule's `resources: runtime=`."""
-    return resources.minutes(seconds(wildcards), attempt)
-
-
-def longest_first(wildcards, input, attempt):
-    """A rule's `priority:`, so that the longest job is not the last to start."""
-    return seconds(wildcards)
-
-
 def failure_summary(run_logs):
-    """The logs of the jobs that failed, from Snakemake's logs of the run; a log names its cell."""
+    """The logs of the jobs that failed, from Snakemake's logs of the run; a log names the cell."""
     text = "".join(Path(path).read_text(encoding="utf-8") for path in run_logs)
     failed = re.findall(r"log: (\S+) \(check log file", text)
     return "\n".join(f"failed: see {path}" for path in dict.fromkeys(failed))
+
+
+def is_drawn(key):
+    return STUDY["sources"][key.source]["kind"] == "gaussian"
 
 
 def source_file(wildcards):
@@ -128,25 +117,6 @@ def source_file(wildcards):
     if kind == "gaussian":
         return f"{folder}/N~{wildcards.N}/d~{wildcards.d}.npz"
     return f"{folder}.npz"
-
-
-def growth_input(wildcards):
-    """The q, k of a source that isn't drawn, whose chains are drawn anew."""
-    kind = STUDY["sources"][wildcards.source]["kind"]
-    return [] if kind == "gaussian" else source_file(wildcards)
-
-
-# Of the wildcards alone: Snakemake does not watch what a parameter derives from a job's input.
-def growth_rows(wildcards):
-    source, path = STUDY["sources"][wildcards.source], growth_input(wildcards)
-    return options(input=path) if path else options(scale=float(source.get("scale", 1.0)))
-
-
-def horizon_rows(wildcards):
-    rows = growth_rows(wildcards)
-    if growth_input(wildcards):
-        return rows
-    return f"{rows} {options(members=members(STUDY['sources'][wildcards.source]))}"
 
 
 def wheels():
@@ -185,7 +155,6 @@ def left_the_grid():
     return sorted(path.as_posix() for path in folders - {cells / cell.path for cell in GRID})
 
 
-COMBINATIONS = sorted({(c.source, c.d, c.feature_map) for c in GRID if c.feature_map != "softmax"})
 CONTROLS = (
     "two_token",
     "running_sum",
@@ -194,17 +163,17 @@ CONTROLS = (
     "product_rank",
     "matrix_against_output",
 )
-GATHERED = (
-    "rank",
-    "block_rank",
-    "numerical_rank",
-    "spectrum",
-    "bound",
-    "singular_values",
-    "spectral_density",
-    "methods",
-    "baselines",
-)
+GATHERED = {
+    "rank": "measure_rank",
+    "block_rank": "measure_rank",
+    "numerical_rank": "measure_spectrum",
+    "spectrum": "measure_spectrum",
+    "singular_values": "measure_spectrum",
+    "spectral_density": "measure_spectrum",
+    "methods": "measure_spectrum",
+    "baselines": "measure_baselines",
+    "bound": "check_bound",
+}
 
 
 def is_model(key):

@@ -25,12 +25,12 @@ FIGURES = [
     for extension in ("pdf", "svg", "png")
 ]
 HEADLINES = (
-    "claims",
     "rank_against_d",
     "against_N",
     "horizon",
-    *(["depth_by_head"] if MODELS else []),
+    *(["concentration"] if any(map(is_model, CONCENTRATION)) else []),
     *(["projection"] if "projection" in PROJECTED else []),
+    "bound_tightness",
     "acceptance",
 )
 PAGE_NAMES = ("claims", "summary", "verdicts", "acceptance", "acceptance_history", "packages")

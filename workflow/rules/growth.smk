@@ -1,61 +1,58 @@
-COMBINATION = "source~{source}/d~{d}/feature_map~{feature_map}"
 DECAYS = sorted(map(float, STUDY["growth"]["decays"]))
+GROWTH_STEPS = {"growth": "estimate_growth", "horizon": "find_horizons"}
 
 
 rule estimate_growth:
     input:
-        growth_input,
+        lambda w: read_source(GROWTH_BATCHES[w.batch]),
     output:
-        f"{R}/growth/{COMBINATION}.csv",
+        f"{GROWTH_BATCH}/estimate_growth.txt",
     log:
-        f"{R}/logs/estimate_growth/{COMBINATION}.log",
+        f"{GROWTH_BATCH}/logs/estimate_growth.log",
     benchmark:
-        f"{R}/benchmarks/estimate_growth/{COMBINATION}.tsv"
+        f"{GROWTH_BATCH}/benchmarks/estimate_growth.tsv"
     conda:
         "../../envs/linalg.yaml"
     resources:
         mem_mb=allocated(growth_memory),
-        runtime=allotted(120),
+        runtime=growth_minutes,
     params:
         code=digest("estimate_growth.py", "linalg"),
-        rows=growth_rows,
+        rows=lambda w: rows(GROWTH_BATCHES[w.batch]),
         decays=options(decays=DECAYS),
+        cells=lambda w: options(cells=growth_folders(w.batch)),
     shell:
-        "python scripts/estimate_growth.py --source {wildcards.source} --d {wildcards.d}"
-        " --feature-map {wildcards.feature_map} {params.rows} {params.decays}"
-        " --output {output} 2> {log}"
+        "python scripts/estimate_growth.py --code {params.code} {params.rows} {params.decays}"
+        " {params.cells} --manifest {output} 2> {log}"
 
 
 rule find_horizons:
     input:
-        growth_input,
+        lambda w: read_source(GROWTH_BATCHES[w.batch]),
     output:
-        f"{R}/horizon/{COMBINATION}.csv",
+        f"{GROWTH_BATCH}/find_horizons.txt",
     log:
-        f"{R}/logs/find_horizons/{COMBINATION}.log",
+        f"{GROWTH_BATCH}/logs/find_horizons.log",
     benchmark:
-        f"{R}/benchmarks/find_horizons/{COMBINATION}.tsv"
+        f"{GROWTH_BATCH}/benchmarks/find_horizons.tsv"
     conda:
         "../../envs/linalg.yaml"
     resources:
         mem_mb=allocated(horizon_memory),
-        runtime=allotted(120),
+        runtime=growth_minutes,
     params:
         code=digest("find_horizons.py", "linalg"),
         rows=horizon_rows,
         longest=options(longest=STUDY["limits"]["horizon_N"]),
+        cells=lambda w: options(cells=growth_folders(w.batch)),
     shell:
-        "python scripts/find_horizons.py --source {wildcards.source} --d {wildcards.d}"
-        " --feature-map {wildcards.feature_map} {params.rows} {params.longest}"
-        " --output {output} 2> {log}"
+        "python scripts/find_horizons.py --code {params.code} {params.rows} {params.longest}"
+        " {params.cells} --manifest {output} 2> {log}"
 
 
 rule gather_combinations:
     input:
-        [
-            f"{R}/{{table}}/source~{source}/d~{d}/feature_map~{name}.csv"
-            for source, d, name in COMBINATIONS
-        ],
+        lambda w: growth_manifests(GROWTH_STEPS[w.table]),
     output:
         f"{R}/tables/{{table}}.csv",
     log:
@@ -71,9 +68,10 @@ rule gather_combinations:
     params:
         code=digest("gather_combinations.py", "linalg"),
         rows=lambda w: options(rows_per_member=8 if w.table == "horizon" else 1 + len(DECAYS)),
+        cells=options(cells_digests=[batches.digest(growth_folders(x)) for x in GROWTH_BATCHES]),
     shell:
         "python scripts/gather_combinations.py --table {wildcards.table} {params.rows}"
-        " --output {output} --input {input} 2> {log}"
+        " {params.cells} --output {output} --read {input} 2> {log}"
 
 
 rule compare_growth:

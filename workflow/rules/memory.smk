@@ -88,15 +88,19 @@ def allotted(minutes):
 
 
 def memory_of(step):
-    """A rule's `resources: mem_mb=`, from the cell in its wildcards."""
+    """A rule's `resources: mem_mb=`, that of the largest of its batch's cells."""
 
-    def megabytes(wildcards):
-        N, d = int(wildcards.N), int(wildcards.d)
-        source = STUDY["sources"][wildcards.source]
-        cell = resources.memory_mb(step, N, d, members(source), STUDY["limits"])
-        return cell + (source.get("megabytes", 0) if step == "build_cell" else 0)
+    def megabytes(cell):
+        source = STUDY["sources"][cell.source]
+        needed = resources.memory_mb(step, cell.N, cell.d, members(source), STUDY["limits"])
+        return needed + (source.get("megabytes", 0) if step == "build_cell" else 0)
 
-    return allocated(megabytes)
+    return allocated(lambda wildcards: max(map(megabytes, BATCHES[wildcards.batch])))
+
+
+def ensemble_memory(wildcards):
+    N, d, source = int(wildcards.N), int(wildcards.d), STUDY["sources"][wildcards.source]
+    return resources.memory_mb("draw_ensemble", N, d, members(source), STUDY["limits"])
 
 
 def read_megabytes(source, d):
@@ -116,13 +120,20 @@ def user_file_memory(wildcards):
 
 
 def growth_memory(wildcards):
-    source, d = STUDY["sources"][wildcards.source], int(wildcards.d)
-    rows = tokens_of(source, resources.GROWTH_CHAINS)
-    return resources.growth_megabytes(rows, d) + read_megabytes(source, d)
+    def megabytes(key):
+        source = STUDY["sources"][key.source]
+        rows = tokens_of(source, resources.GROWTH_CHAINS)
+        return resources.growth_megabytes(rows, key.d) + read_megabytes(source, key.d)
+
+    return max(map(megabytes, GROWTH_BATCHES[wildcards.batch]))
 
 
 def horizon_memory(wildcards):
-    source, d = STUDY["sources"][wildcards.source], int(wildcards.d)
     longest = STUDY["limits"]["horizon_N"]
-    rows = min(tokens_of(source, longest), longest)
-    return resources.horizon_megabytes(rows, d) + read_megabytes(source, d)
+
+    def megabytes(key):
+        source = STUDY["sources"][key.source]
+        rows = min(tokens_of(source, longest), longest)
+        return resources.horizon_megabytes(rows, key.d) + read_megabytes(source, key.d)
+
+    return max(map(megabytes, GROWTH_BATCHES[wildcards.batch]))

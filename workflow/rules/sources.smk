@@ -1,3 +1,4 @@
+# What goes by length reads q and k; a cell's steps draw for themselves.
 rule draw_ensemble:
     output:
         f"{R}/sources/gaussian/source~{{source}}/N~{{N}}/d~{{d}}.npz",
@@ -5,22 +6,20 @@ rule draw_ensemble:
         f"{R}/logs/draw_ensemble/{{source}}/N~{{N}}/d~{{d}}.log",
     benchmark:
         f"{R}/benchmarks/draw_ensemble/{{source}}/N~{{N}}/d~{{d}}.tsv"
-    priority: longest_first
     conda:
         "../../envs/linalg.yaml"
     resources:
-        mem_mb=memory_of("draw_ensemble"),
-        runtime=minutes,
+        mem_mb=allocated(ensemble_memory),
+        runtime=allotted(60),
     params:
         code=digest("draw_ensemble.py", "linalg"),
         options=lambda w: options(
             members=members(STUDY["sources"][w.source]),
             scale=float(STUDY["sources"][w.source].get("scale", 1.0)),
         ),
-        values=lambda w: "" if int(w.N) <= STUDY["limits"]["bound_N"] else "--without-values",
     shell:
         "python scripts/draw_ensemble.py --source {wildcards.source} --N {wildcards.N}"
-        " --d {wildcards.d} {params.options} {params.values} --output {output} 2> {log}"
+        " --d {wildcards.d} {params.options} --without-values --output {output} 2> {log}"
 
 
 # Wheels do not depend on the study, so all studies share one download. It and the encoding come

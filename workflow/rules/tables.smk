@@ -1,6 +1,6 @@
 rule gather_table:
     input:
-        [f"{R}/cells/{cell.path}/{{table}}.csv" for cell in GRID],
+        lambda w: manifests(GATHERED[w.table]),
     output:
         f"{R}/tables/{{table}}.csv",
     log:
@@ -15,10 +15,16 @@ rule gather_table:
         mem_mb=2000,
     params:
         code=digest("gather_table.py", "linalg"),
-        members=options(members=[members(STUDY["sources"][cell.source]) for cell in GRID]),
+        members=options(
+            members=[
+                f"{name}={members(STUDY['sources'][name])}"
+                for name in sorted({cell.source for cell in GRID})
+            ]
+        ),
+        cells=options(cells_digests=[batches.digest(folders(name)) for name in BATCHES]),
     shell:
-        "python scripts/gather_table.py --table {wildcards.table} --input {input}"
-        " {params.members} --output {output} 2> {log}"
+        "python scripts/gather_table.py --table {wildcards.table} --read {input}"
+        " {params.cells} {params.members} --output {output} 2> {log}"
 
 
 rule compare_verdicts:

@@ -1,0 +1,170 @@
+"""A step on a batch of cells: what is valid is reused, and a cell that fails stops no other."""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import build_cell
+import compute_singular_values
+from cell_files import load_cell
+from test_cell_steps import run
+
+MAPS = ("exp", "relu")
+LIMITS = ("--max-N", 8, "--max-N-rounded", 8, "--rounded-members", 1)
+
+
+class Batch:
+    """Two cells of a drawn source, and the manifests of the steps that ran on them."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.cells = [folder / f"cells/source~s/N~8/d~2/feature_map~{name}" for name in MAPS]
+
+    def build(self, scale: float = 1.0, cells: list[Path] | None = None, code: str = "a") -> None:
+        options = ("--scale", scale, "--members", 2, "--max-N-values", 8, "--code", code)
+        options += ("--manifest", self.manifest("build_cell"))
+        run(build_cell, *options, "--cells", *(cells or self.cells))
+
+    def compute(self, *limits: object, code: str = "a") -> None:
+        names = "\n".join(map(str, self.cells))
+        options = ("--cells-digest", hashlib.sha256(names.encode()).hexdigest(), "--code", code)
+        options += ("--read", self.manifest("build_cell"))
+        options += ("--manifest", self.manifest("compute_singular_values"))
+        run(compute_singular_values, *(limits or LIMITS), *options)
+
+    def manifest(self, step: str) -> Path:
+        return self.folder / "batch" / f"{step}.txt"
+
+    def times(self) -> dict[Path, int]:
+        return {path: path.stat().st_mtime_ns for path in self.folder.rglob("*.npz")}
+
+
+@pytest.fixture
+def batch(tmp_path) -> Batch:
+    made = Batch(tmp_path)
+    made.build()
+    made.compute()
+    return made
+
+
+def counts(capsys) -> str:
+    return capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_batch_is_its_cells_one_by_one(batch, tmp_path):
+    for folder in batch.cells:
+        name = folder.name.partition("~")[2]
+        key = ("--source", "s", "--N", 8, "--d", 2, "--feature-map", name, "--scale", 1.0)
+        by_hand = ("--members", 2, "--max-N-values", 8, "--output", tmp_path / "factors.npz")
+        run(build_cell, *key, *by_hand)
+        assert (tmp_path / "factors.npz").read_bytes() == (folder / "factors.npz").read_bytes()
+        files = ("--input", tmp_path / "factors.npz", "--output", tmp_path / "sigma.npz")
+        run(compute_singular_values, *LIMITS, *files)
+        same = (folder / "singular_values.npz").read_bytes()
+        assert (tmp_path / "sigma.npz").read_bytes() == same
+
+
+def test_what_is_valid_is_reused(batch, capsys):
+    before = batch.times()
+    capsys.readouterr()
+    for step in (batch.build, batch.compute):
+        step()
+        assert counts(capsys) == "0 computed, 2 reused, 0 failed"
+    assert batch.times() == before
+
+
+def test_an_added_cell_is_computed_alone(batch, capsys):
+    before = batch.times()
+    batch.cells.append(batch.folder / "cells/source~s/N~4/d~2/feature_map~exp")
+    for step in (batch.build, batch.compute):
+        step()
+        assert counts(capsys) == "1 computed, 2 reused, 0 failed"
+    assert before.items() <= batch.times().items()
+
+
+@pytest.mark.parametrize("change", [{"scale": 2.0}, {"code": "b"}])
+def test_changed_options_and_code_compute_anew(batch, capsys, change):
+    batch.build(**change)
+    assert counts(capsys) == "2 computed, 0 reused, 0 failed"
+    batch.compute()
+    again = 2 if "scale" in change else 0
+    assert counts(capsys) == f"{again} computed, {2 - again} reused, 0 failed"
+    batch.compute(*LIMITS[:3], 4, *LIMITS[4:])
+    assert counts(capsys) == "2 computed, 0 reused, 0 failed"
+
+
+def test_a_lost_or_damaged_output_is_made_again(batch, capsys):
+    path = batch.cells[0] / "factors.npz"
+    before = path.read_bytes()
+    for content in (None, before[:-1], before[:200] + b"x" + before[201:]):
+        path.unlink() if content is None else path.write_bytes(content)
+        batch.build()
+        assert counts(capsys) == "1 computed, 1 reused, 0 failed"
+        assert path.read_bytes() == before
+
+
+def test_a_damaged_input_is_named_and_its_manifest_goes(batch, capsys):
+    path = batch.cells[1] / "factors.npz"
+    content = path.read_bytes()
+    path.write_bytes(content[:200] + b"x" + content[201:])
+    batch.manifest("compute_singular_values").unlink()
+    with pytest.raises(SystemExit):
+        batch.compute(*LIMITS[:5], 2)
+    error = capsys.readouterr().err
+    assert f"error: {path}: missing, or not the bytes that build_cell wrote; run the same" in error
+    assert "1 computed, 0 reused, 1 failed" in error
+    assert not batch.manifest("build_cell").exists()
+    assert not batch.manifest("compute_singular_values").exists()
+    batch.build()
+    batch.compute(*LIMITS[:5], 2)
+    assert counts(capsys) == "1 computed, 1 reused, 0 failed"
+    assert path.read_bytes() == content
+
+
+def test_a_cell_that_fails_stops_no_other(tmp_path, capsys):
+    batch = Batch(tmp_path)
+    with pytest.raises(SystemExit):
+        batch.build(scale=1000.0)
+    error = capsys.readouterr().err
+    assert "error: cell source s, N = 8, d = 2, feature_map exp: overflows" in error
+    assert error.endswith(f"error: build_cell failed for {batch.cells[0]}\n")
+    assert not batch.manifest("build_cell").exists()
+    assert load_cell(batch.cells[1] / "factors.npz").feature_map == "relu"
+    batch.build(scale=1000.0, cells=batch.cells[1:])
+    assert counts(capsys) == "0 computed, 1 reused, 0 failed"
+
+
+def test_an_unforeseen_error_leaves_its_traceback_and_stops_no_other(batch, capsys, monkeypatch):
+    def fail_once(cell, *limits):
+        monkeypatch.undo()
+        raise MemoryError("no more")
+
+    monkeypatch.setattr(compute_singular_values, "spectra", fail_once)
+    with pytest.raises(SystemExit):
+        batch.compute(code="b")
+    error = capsys.readouterr().err
+    assert "MemoryError: no more" in error and "1 computed, 0 reused, 1 failed" in error
+
+
+def test_a_source_that_is_a_file_is_part_of_the_key(tmp_path, capsys):
+    batch = Batch(tmp_path)
+    for offset, expected in (
+        (0.0, "2 computed, 0"),
+        (0.0, "0 computed, 2"),
+        (1.0, "2 computed, 0"),
+    ):
+        q, k = np.random.default_rng(0).standard_normal((2, 1, 9, 2)) + offset
+        np.savez(tmp_path / "source.npz", q=q, k=k)
+        options = ("--input", tmp_path / "source.npz", "--manifest", batch.manifest("build_cell"))
+        run(build_cell, *options, "--code", "a", "--cells", *batch.cells)
+        assert counts(capsys).startswith(expected)
+
+
+def test_neither_files_nor_a_batch(capsys):
+    for script, options in ((compute_singular_values, LIMITS), (build_cell, ("--input", "x"))):
+        with pytest.raises(SystemExit) as caught:
+            run(script, *options)
+        assert caught.value.code == 2
+        assert "are needed, or" in capsys.readouterr().err

@@ -1,0 +1,53 @@
+"""Which cells share a job: small ones, in a bounded number of batches; large ones are alone."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+LEAST_SECONDS = 0.25
+"""What a cell takes over all its steps, however small it is."""
+ALONE_SECONDS = 4.0
+"""From which estimate on a cell is a batch of its own, while there are few of these."""
+ALONE, SHARED = 40, 32
+"""At most so many batches of one cell and, but for one a source, of several."""
+BATCH_SECONDS = 30.0
+"""What a batch of several should take at least."""
+
+
+class Key(Protocol):
+    source: str
+    path: str
+
+
+def plan(
+    seconds: Mapping[Key, float], alone: int = ALONE, shared: int = SHARED
+) -> dict[str, list[Key]]:
+    """The batches by name, each with its cells, sorted, from the estimated seconds of every cell.
+
+    At most `alone` have one cell for its size, and beyond one a source, `shared` have several.
+
+    A cell alone gives the batch its name. The others of a source are spread over a power of two of
+    batches by a hash of their identity, so that an added cell moves no other, most often.
+    """
+    limit = ALONE_SECONDS
+    while sum(cost > limit for cost in seconds.values()) > alone:
+        limit *= 2
+    batches = {key.path: [key] for key, cost in seconds.items() if cost > limit}
+    small = {key: LEAST_SECONDS + cost for key, cost in seconds.items() if cost <= limit}
+    target = max(BATCH_SECONDS, sum(small.values()) / shared)
+    for source in {key.source for key in small}:
+        total = sum(cost for key, cost in small.items() if key.source == source)
+        number = 1 << max(0, int(total / target).bit_length() - 1)
+        for key in (key for key in small if key.source == source):
+            name = f"source~{source}/shared~{_hash(key.path) % number:02d}"
+            batches.setdefault(name, []).append(key)
+    return {name: sorted(batches[name]) for name in sorted(batches)}
+
+
+def _hash(path: str) -> int:
+    return int.from_bytes(hashlib.sha256(path.encode()).digest()[:8], "big")
+
+
+def digest(folders: Iterable[str]) -> str:
+    """What the steps compare a batch's cells with, in its manifests."""
+    return hashlib.sha256("\n".join(folders).encode()).hexdigest()
