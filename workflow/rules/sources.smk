@@ -10,7 +10,7 @@ rule draw_ensemble:
         "../../envs/linalg.yaml"
     resources:
         mem_mb=allocated(ensemble_memory),
-        runtime=allotted(10),
+        runtime=allotted(60),
     params:
         code=digest("draw_ensemble.py", "linalg"),
         options=lambda w: options(
@@ -90,4 +90,4 @@ rule read_user_file:
         code=digest("read_user_file.py", "linalg"),
         content=lambda w: STUDY["sources"][w.source]["digest"],
     shell:
-        "python scripts/read_user_file.py --input={input:q} --output {output} 2> {log}"
+        "python scripts/read_user_file.py --input {input:q} --output {output} 2> {log}"
