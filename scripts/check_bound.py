@@ -29,6 +29,7 @@ MEASURED = (
 HEADER = (*MATRIX_KEYS, "approximation", "strength", *MEASURED, "exists", "reason")
 BEYOND = "beyond the study's bound_N or bound_members"
 NO_VALUES = "the source has no values"
+NONE_ASKED_FOR = "the study asks for no approximation"
 
 
 def generator_of(*identity: str | int) -> np.random.Generator:
@@ -98,8 +99,14 @@ def rows(cell: Cell, max_N: int, members: int, ladders: Ladders) -> Iterator[tup
     largest_rank = max(ladders.get("truncation") or [0])
     for member, mask, normalization in cell.matrices():
         key = (*cell.key, member, mask, normalization)
-        if cell.N > max_N or cell.v is None or member not in chosen:
-            reason = NO_VALUES if cell.v is None and cell.N <= max_N else BEYOND
+        reason = ""
+        if cell.N > max_N or member not in chosen:
+            reason = BEYOND
+        elif cell.v is None:
+            reason = NO_VALUES
+        elif not any(ladders.values()):
+            reason = NONE_ASKED_FOR
+        if reason:
             yield (*key, "", "", *(None,) * (len(MEASURED) + 1), reason)
             continue
         if (mask, normalization) == ("bidirectional", "none"):

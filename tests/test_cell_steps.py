@@ -550,6 +550,12 @@ def test_a_source_without_values_has_no_bound(tmp_path):
         assert set(list(row.values())[7:-1]) == {""} and row["reason"] == check_bound.NO_VALUES
 
 
+def test_a_study_without_approximations_says_so_of_every_matrix():
+    q = np.random.default_rng(0).standard_normal((2, 4, 2))
+    table = list(check_bound.rows(Cell("s", 4, 2, "identity", q, q, q), 4, 2, {"noise": []}))
+    assert [row[-1] for row in table] == [check_bound.NONE_ASKED_FOR] * 8
+
+
 def test_members_that_are_checked_are_spread():
     q = np.random.default_rng(0).standard_normal((5, 4, 2))
     cell = Cell("s", 4, 2, "identity", q, q, q)

@@ -192,6 +192,21 @@ BAD = {
         "approximations: {decay: [1.5]}\nsources:",
         ["approximations.decay[0]: 1.5", "maximum of 1"],
     ),
+    "a number as a word": (
+        "sources:",
+        "acceptance: {contrast: '5e-1'}\nsources:",
+        ["acceptance.contrast", "reads it as a word; write 0.5"],
+    ),
+    "a small number without its point": (
+        "sources:",
+        "approximations: {noise: [1e-7]}\nsources:",
+        ["approximations.noise[0]", "reads it as a word; write 1.0e-07"],
+    ),
+    "a ladder of one": (
+        "sources:",
+        "approximations: {truncation: 8}\nsources:",
+        ["approximations.truncation", "write a list, [8]"],
+    ),
     "list as a key": ("sources:", "[1, 2]: 3\nsources:", ["cannot be a key"]),
     "number as a key": ("sources:", "7: 3\nsources:", ["the key 7 is no word"]),
     "no kind": ("{kind: gaussian, members: 2}", "{members: 2}", ["'kind' is missing"]),

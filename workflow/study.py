@@ -145,22 +145,27 @@ def _explain(error: jsonschema.ValidationError) -> str:
     description = error.schema.get("description")
     if error.validator == "pattern" and description:
         return f"{where}: {error.instance!r} is not allowed; allowed: {description}"
-    if error.validator == "type" and isinstance(error.instance, str) and _is_number(error.instance):
-        number = float(error.instance)
-        plain = (
-            int(number) if error.validator_value == "integer" and number == int(number) else None
-        )
-        written = "it as 1.0e-6" if plain is None else plain
-        return f"{where}: {error.message}: YAML reads it as a word; write {written}"
+    if error.validator == "type" and error.validator_value in ("integer", "number"):
+        plain = _number(error.instance, error.validator_value)
+        if plain:
+            return f"{where}: {error.message}: YAML reads it as a word; write {plain}"
+    if error.validator == "type" and error.validator_value == "array":
+        return f"{where}: {error.message}: write a list, [{error.instance}]"
     return f"{where}: {error.message}" + (f" ({description})" if description else "")
 
 
-def _is_number(word: str) -> bool:
+def _number(word: Any, kind: str) -> str:
+    """A word that a number was meant by, as YAML reads it as a number; empty if none was."""
     try:
-        float(word)
+        number = float(word) if isinstance(word, str) else math.nan
     except ValueError:
-        return False
-    return True
+        return ""
+    if not math.isfinite(number):
+        return ""
+    if kind == "integer":
+        return str(int(number)) if number == int(number) else ""
+    digits, e, exponent = repr(number).partition("e")
+    return f"{digits}{'' if '.' in digits else '.0'}{e}{exponent}"
 
 
 def _nearest(word: str, allowed: list[str]) -> str:
