@@ -46,6 +46,7 @@ def draw_frequencies(axes: Axes, table: pd.DataFrame) -> None:
             marker=marker,
             markersize=size,
             markerfacecolor="none",
+            linestyle="none",
             capsize=2,
         )
     axes.set_ylim(-0.05, 1.05)

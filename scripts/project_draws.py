@@ -1,8 +1,10 @@
-"""Test Linformer's theorem on the softmax matrix of drawn queries and keys, or of a file's.
+"""Test Linformer's theorem on the softmax matrices of drawn queries and keys, or of a file's.
 
-Of the first member, fixed, and for three kinds of column w: `uniform`, independent on (0, 1);
-`mean_zero`, normal numbers less their mean; `one_hot`, one token's. All kinds, epsilons and k of
-a matrix share the draws h of the law; each row's interval holds by itself.
+Of the first members, each fixed, and for three kinds of column w, drawn for each: `uniform`,
+independent on (0, 1); `mean_zero`, normal numbers less their mean; `one_hot`, one token's. All
+members, kinds, epsilons and k of a length share the draws h of the law; each row's interval holds
+by itself and is over them, for its P and w. The k that is needed, and all columns at once, are of
+the first member.
 """
 
 import argparse
@@ -40,9 +42,12 @@ ALLOWED = 0.05
 LADDER = sorted({round(1.1**step) for step in range(8, 147)})
 ROWS = 512
 UNIFORM_N = 1024
+UNIFORM_DRAWS = 50
+MEMBERS = 5
 KINDS = ("uniform", "mean_zero", "one_hot")
 HEADER = (
-    *(*KEYS, "column", "epsilon", "k", "form", "draws", "frequency", "low", "high", "bound"),
+    *(*KEYS, "member", "column", "epsilon", "k", "form"),
+    *("draws", "frequency", "low", "high", "bound"),
     *("amplification", "median_error", "rms_error", "predicted_rms_error"),
 )
 NEEDED = (
@@ -58,17 +63,15 @@ def blocks(q: np.ndarray, k: np.ndarray) -> Iterator[np.ndarray]:
         yield softmax(q[first : first + ROWS], k, "bidirectional", "row", first)
 
 
-def drawn_columns(key: Key) -> np.ndarray:
+def drawn_columns(n: int, generator: np.random.Generator) -> np.ndarray:
     """w of each of the `KINDS`, shape (n, kinds)."""
-    n = key[1]
-    generator = generator_of(*key, "columns")
     positive, normal = generator.uniform(0, 1, n), generator.standard_normal(n)
     token = np.zeros(n)
     token[generator.integers(n)] = 1.0
     return np.stack([positive, normal - normal.mean(), token], axis=1)
 
 
-def theorem_rows(key: Key, name: str, column: Column) -> Iterator[tuple]:
+def theorem_rows(key: Key, member: int, name: str, column: Column) -> Iterator[tuple]:
     for epsilon in EPSILONS:
         k = theorem_k(key[1], epsilon)
         errors = draw_errors(column, k, generator_of(*key, name, k))
@@ -76,7 +79,8 @@ def theorem_rows(key: Key, name: str, column: Column) -> Iterator[tuple]:
         for form, bound in zip(FORMS, failure_bounds(column, k, epsilon), strict=True):
             values = getattr(errors, form)
             yield (
-                *(*key, name, epsilon, k, form, DRAWS, *frequency(values > epsilon), bound),
+                *(*key, member, name, epsilon, k, form),
+                *(DRAWS, *frequency(values > epsilon), bound),
                 *(column.amplification, float(np.median(values))),
                 *(float(np.sqrt(np.mean(values**2))), predicted.get(form)),
             )
@@ -113,16 +117,21 @@ def main() -> None:
     parser.add_argument("--uniform", required=True, help="all columns at once, a CSV")
     args = parser.parse_args()
     arrays = load_arrays(args.input)
-    q, k = (arrays[name][0, : args.N] for name in ("q", "k"))
-    key = args.source, *q.shape
-    noise = generator_of(*key, "noise").standard_normal((len(q), DRAWS))
-    found = dict(zip(KINDS, columns(blocks(q, k), drawn_columns(key), noise), strict=True))
-    write_csv(args.output, HEADER, (row for x in found.items() for row in theorem_rows(key, *x)))
-    write_csv(args.needed, NEEDED, (row for x in found.items() for row in needed_rows(key, *x)))
-    uniform = []
-    if len(q) <= UNIFORM_N:
-        P, generator = np.concatenate(list(blocks(q, k))), generator_of(*key, "uniform")
-        uniform = [uniform_row((*key, None, None), "identity", P, np.eye(len(P)), generator)]
+    Q, K = (arrays[name][:MEMBERS, : args.N] for name in ("q", "k"))
+    key = args.source, *Q.shape[1:]
+    noise = generator_of(*key, "noise").standard_normal((args.N, DRAWS))
+    w, rows, needed, uniform = generator_of(*key, "columns"), [], [], []
+    for member, (q, k) in enumerate(zip(Q, K, strict=True)):
+        found = columns(blocks(q, k), drawn_columns(args.N, w), noise)
+        for name, column in zip(KINDS, found, strict=True):
+            rows += theorem_rows(key, member, name, column)
+            needed += needed_rows(key, name, column) if member == 0 else []
+    write_csv(args.output, HEADER, rows)
+    write_csv(args.needed, NEEDED, needed)
+    if args.N <= UNIFORM_N:
+        P, generator = np.concatenate(list(blocks(Q[0], K[0]))), generator_of(*key, "uniform")
+        whole = (*key, None, None), "identity", P, np.eye(len(P))
+        uniform = [uniform_row(*whole, generator, UNIFORM_DRAWS)]
     write_csv(args.uniform, UNIFORM, uniform)
 
 

@@ -24,6 +24,7 @@ from projection_tables import (
 from whole_files import write_csv
 
 DRAWS = 200
+UNIFORM_DRAWS = 25
 
 
 def head_rows(key: tuple, P: np.ndarray, v: np.ndarray, noise: np.ndarray) -> Iterator[tuple]:
@@ -54,7 +55,8 @@ def main() -> None:
         q, k, v = (x[layer, head] for x in (first.q, first.k, first.v))
         P, key = softmax(q, k, "bidirectional", "row"), (args.source, *q.shape, layer, head)
         rows += head_rows(key, P, v, noise)
-        uniform.append(uniform_row(key, "values", P, v, generator_of(*key, "uniform")))
+        generator = generator_of(*key, "uniform")
+        uniform.append(uniform_row(key, "values", P, v, generator, UNIFORM_DRAWS))
     write_csv(args.output, HEADS, rows)
     write_csv(args.uniform, UNIFORM, uniform)
 

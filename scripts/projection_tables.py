@@ -9,7 +9,6 @@ from causalrank.projection_uniform import predicted_frobenius, row_column_bound,
 
 EPSILON = 0.5
 DRAWS = 500
-UNIFORM_DRAWS = 50
 FORMS = ("relative", "norm", "rows")
 KEYS = ("source", "N", "d")
 HEADS = (
@@ -47,19 +46,24 @@ def form_frequencies(
 
 
 def uniform_row(
-    key: tuple, columns: str, P: np.ndarray, W: np.ndarray, generator: np.random.Generator
+    key: tuple,
+    columns: str,
+    P: np.ndarray,
+    W: np.ndarray,
+    generator: np.random.Generator,
+    draws: int,
 ) -> tuple:
     """A row of `UNIFORM`: all columns of W, shape (n, columns), at once, at the theorem's k."""
     n, k = len(P), theorem_k(len(P), EPSILON)
     PW = P @ W
     errors = [
         uniform_errors(P, W, PW, generator.standard_normal((k, n)) / np.sqrt(k))
-        for _ in range(UNIFORM_DRAWS)
+        for _ in range(draws)
     ]
     relative = np.array([error.worst_relative > EPSILON for error in errors])
     entry = np.array([error.worst_entry > EPSILON for error in errors])
     rms = float(np.sqrt(np.mean([error.frobenius**2 for error in errors])))
     return (
-        *(*key, columns, EPSILON, k, UNIFORM_DRAWS, *frequency(relative), *frequency(entry)),
+        *(*key, columns, EPSILON, k, draws, *frequency(relative), *frequency(entry)),
         *(row_column_bound(n, W.shape[1], k, EPSILON), rms, predicted_frobenius(P, W, PW, k)),
     )

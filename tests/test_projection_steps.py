@@ -25,7 +25,8 @@ def drawn(tmp_path_factory):
     folder = tmp_path_factory.mktemp("drawn")
     q, k = np.random.default_rng(0).standard_normal((2, 2, N + 1, 8))
     np.savez(folder / "source.npz", q=q, k=k)
-    return folder, softmax(q[0, :N], k[0, :N], "bidirectional", "row")
+    pairs = zip(q[:, :N], k[:, :N], strict=True)
+    return folder, [softmax(*pair, "bidirectional", "row") for pair in pairs]
 
 
 def projected(folder) -> dict[str, pd.DataFrame]:
@@ -42,7 +43,7 @@ def tables(drawn):
 
 def test_frequencies_have_exact_intervals_and_keep_their_bounds(tables):
     table = tables["table"]
-    assert len(table) == 3 * 2 * 3 and (table.draws == projection_tables.DRAWS).all()
+    assert len(table) == 2 * 3 * 2 * 3 and (table.draws == projection_tables.DRAWS).all()
     for row in table.itertuples():
         failures = round(row.frequency * row.draws)
         interval = stats.binomtest(failures, row.draws).proportion_ci(0.95, method="exact")
@@ -52,11 +53,12 @@ def test_frequencies_have_exact_intervals_and_keep_their_bounds(tables):
 
 
 def test_measured_root_mean_squares_are_those_predicted(drawn, tables):
-    _, P = drawn
+    _, matrices = drawn
     table = tables["table"].query("form != 'rows'")
-    W = dict(zip(project_draws.KINDS, project_draws.drawn_columns(("s", N, 8)).T, strict=True))
+    generator = projection_tables.generator_of("s", N, 8, "columns")
+    W = [project_draws.drawn_columns(N, generator).T for _ in matrices]
     for row in table.itertuples():
-        w = W[row.column]
+        P, w = matrices[row.member], W[row.member][project_draws.KINDS.index(row.column)]
         kappa = (np.linalg.norm(P) * np.linalg.norm(w) / np.linalg.norm(P @ w)) ** 2
         assert row.amplification == pytest.approx(kappa, rel=1e-12)
         scale = 1 if row.form == "relative" else kappa
@@ -67,7 +69,7 @@ def test_measured_root_mean_squares_are_those_predicted(drawn, tables):
 
 
 def test_kinds_of_columns_are_what_they_are_called():
-    uniform, mean_zero, one_hot = project_draws.drawn_columns(("s", 100, 8)).T
+    uniform, mean_zero, one_hot = project_draws.drawn_columns(100, np.random.default_rng(0)).T
     assert 0 < uniform.min() and uniform.max() < 1
     assert abs(mean_zero.sum()) < 1e-12 and mean_zero.std() > 0.5
     assert sorted(one_hot)[-2:] == [0.0, 1.0]
@@ -86,7 +88,7 @@ def test_the_needed_k_orders_forms_and_lies_on_the_ladder(tables):
 
 def test_all_columns_at_once_have_the_closed_form(tables):
     (row,) = tables["uniform"].itertuples()
-    assert (row.columns, row.draws) == ("identity", projection_tables.UNIFORM_DRAWS)
+    assert (row.columns, row.draws) == ("identity", project_draws.UNIFORM_DRAWS)
     assert row.frobenius_predicted == pytest.approx(math.sqrt((N + 1) / row.k), rel=1e-12)
     # Its square varies by about sqrt(2 / k) = 0.11 from draw to draw: five standard errors of 50.
     assert row.frobenius_rms == pytest.approx(row.frobenius_predicted, rel=5 * 0.5 * 0.016)
