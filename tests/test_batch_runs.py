@@ -112,10 +112,14 @@ def test_a_damaged_table_of_a_cell_is_not_gathered(repository):
     path = sorted((repository.folder / RESULTS / "cells").rglob("spectrum.csv"))[3]
     flip(path)
     (repository.folder / TABLES[1]).unlink()
-    assert f"{path.relative_to(repository.folder)}: missing, or not" in run(repository, expect=1)
+    relative = path.relative_to(repository.folder)
+    assert f"{relative}: missing, or not" in run(repository, expect=1)
     run(repository)
     assert tables(repository) == before
-    assert counts(repository, "measure_spectrum")[0] == 1
+    logs = (repository.folder / RESULTS / "batches").rglob("measure_spectrum.log")
+    texts = [log.read_text(encoding="utf-8") for log in logs]
+    (log,) = [text for text in texts if f" {relative.parent}\n" in text]
+    assert f"computed {relative.parent}\n" in log and "\n1 computed" in log
 
 
 def test_lost_tables_are_all_named_at_once(repository):

@@ -42,8 +42,8 @@ def check_user_files(study, grid):
             path = Path(source["path"])
             try:
                 shape = read_user_file.inspect(path, study["limits"].get("memory_mb"))
-                for cell in (cell for cell in grid if cell.source == name):
-                    read_user_file.check(path, cell.N, cell.d)
+                for N, d in sorted({(cell.N, cell.d) for cell in grid if cell.source == name}):
+                    read_user_file.check(path, N, d)
                 if workflow.is_main_process:
                     read_user_file.require_finite(path)
             except ValueError as error:
