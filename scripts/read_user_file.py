@@ -194,6 +194,7 @@ def _three(shape: tuple[int, ...]) -> tuple[int, ...]:
 def _reading(path: str | Path) -> Iterator[None]:
     """Name the file in whatever the readers of a damaged or hostile one raise."""
     try:
+        os.fsencode(path)  # to Path.exists, a name beyond the locale's letters is a missing file
         if not Path(path).exists():
             raise ValueError("there is no such file")
         if not Path(path).is_file():

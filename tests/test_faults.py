@@ -4,6 +4,7 @@ The run makes a few tables and a figure of drawn heads and of a user's file; wha
 whole is used again. test_interrupted_download.py cuts the connection to the index.
 """
 
+import json
 import os
 import signal
 import subprocess
@@ -29,7 +30,6 @@ cells:
 """
 RESULTS = Path("results", "faults")
 TARGETS = ("tables/rank.csv", "tables/spectrum.csv", "figures/singular_value_decay.svg")
-SOURCES = (b"scripts/draw_ensemble.py", b"scripts/read_user_file.py")
 COMMAND = ["--cores", "2", *(str(RESULTS / name) for name in TARGETS), "--configfile", "study.yaml"]
 
 
@@ -78,48 +78,50 @@ def until(condition: Callable[[], object], run: subprocess.Popen) -> object:
     return value
 
 
-def whole_sources(repository: Repository) -> dict[Path, int]:
-    """When each file of q, k, v was written."""
-    files = (repository.folder / RESULTS / "sources").rglob("source~*.npz")
-    files = [*files, *(repository.folder / RESULTS / "sources").rglob("d~*.npz")]
+def finished(repository: Repository) -> dict[Path, int]:
+    """When each file of a cell was written that has a receipt."""
+    receipts = (repository.folder / RESULTS / "cells").rglob("receipts/*.json")
+    files = [
+        receipt.parents[1] / name
+        for receipt in receipts
+        for name in json.loads(receipt.read_text(encoding="utf-8"))["outputs"]
+    ]
     return {path: path.stat().st_mtime_ns for path in files}
 
 
 def job_of(repository: Repository) -> int | None:
-    """A process that runs a step in this repository, and no source: these are to be whole."""
+    """A process that runs a step in this repository."""
     for process in Path("/proc").glob("[0-9]*"):
         try:
             words = (process / "cmdline").read_bytes().split(b"\0")
             here = (process / "cwd").readlink() == repository.folder
         except OSError:  # it ended, or belongs to somebody else
             continue
-        step = b"".join(words[1:2])
-        if here and step.startswith(b"scripts/") and step not in SOURCES:
+        if here and b"".join(words[1:2]).startswith(b"scripts/"):
             return int(process.name)
     return None
 
 
 def test_snakemake_killed_while_its_jobs_live_on(fresh, expected):
     first = start(fresh)
-    until(lambda: job_of(fresh), first)
+    until(lambda: finished(fresh), first)
     os.kill(first.pid, signal.SIGKILL)
     first.wait()
-    whole = whole_sources(fresh)
+    whole = finished(fresh)
     fresh.snakemake(*COMMAND)
-    assert whole.items() & whole_sources(fresh).items(), "one of them was used already"
+    assert whole.items() <= finished(fresh).items()
     assert tables(fresh) == expected
     assert not list((fresh.folder / RESULTS).rglob(".part.*"))
 
 
 def test_a_killed_job(fresh, expected):
     first = start(fresh)
-    os.kill(until(lambda: job_of(fresh), first), signal.SIGKILL)
+    os.kill(until(lambda: finished(fresh) and job_of(fresh), first), signal.SIGKILL)
     assert first.wait() != 0
     assert tables(fresh).items() < expected.items()
-    whole = whole_sources(fresh)
-    assert whole
+    whole = finished(fresh)
     fresh.snakemake(*COMMAND)
-    assert whole.items() <= whole_sources(fresh).items()
+    assert whole.items() <= finished(fresh).items()
     assert tables(fresh) == expected
 
 
@@ -127,14 +129,14 @@ def test_a_study_edited_while_it_runs(fresh, expected):
     """A run is of the study that it began with; the next one of the study that is there."""
     fresh.write("study.yaml", STUDY[: STUDY.rindex("  -")])
     first = start(fresh)
-    until(lambda: whole_sources(fresh), first)
+    until(lambda: finished(fresh), first)
     fresh.write("study.yaml", STUDY)
     assert first.wait() == 0
     rank = (fresh.folder / RESULTS / "tables" / "rank.csv").read_text(encoding="utf-8")
     assert "drawn,8," in rank and "mine,1," not in rank
-    whole = whole_sources(fresh)
+    whole = finished(fresh)
     fresh.snakemake(*COMMAND)
-    assert whole.items() <= whole_sources(fresh).items()
+    assert whole.items() <= finished(fresh).items()
     assert tables(fresh) == expected
 
 
@@ -155,13 +157,13 @@ def test_a_users_file_that_changes_while_a_run_reads_it(fresh, expected):
 def test_a_clock_that_goes_back(fresh, expected):
     """Between two runs that share the work, and after both."""
     first = start(fresh)
-    until(lambda: job_of(fresh), first)
+    until(lambda: finished(fresh), first)
     os.killpg(first.pid, signal.SIGKILL)
     first.wait()
     disorder(fresh)
-    whole = whole_sources(fresh)
+    whole = finished(fresh)
     fresh.snakemake(*COMMAND)
-    assert whole.items() & whole_sources(fresh).items(), "one of them was used already"
+    assert whole.items() <= finished(fresh).items()
     assert tables(fresh) == expected
     disorder(fresh)
     assert "Nothing to be done" in fresh.snakemake(*COMMAND).stdout
@@ -178,13 +180,22 @@ def disorder(repository: Repository) -> None:
 WITHOUT_UTF8 = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 
 
-@pytest.mark.parametrize("locale", [{}, WITHOUT_UTF8], ids=["as it is", "without UTF-8"])
-def test_a_folder_with_spaces_and_letters_of_any_alphabet(tmp_path, expected, locale, monkeypatch):
-    for name, value in locale.items():
-        monkeypatch.setenv(name, value)
+def test_a_folder_with_spaces_and_letters_of_any_alphabet(tmp_path, expected):
     repository = made(tmp_path / "mein Ordner 注意 é 'x'")
     repository.write("study.yaml", STUDY.replace("heads.npz", "мои heads.npz"))
     (repository.folder / "heads.npz").rename(repository.folder / "мои heads.npz")
+    repository.snakemake(*COMMAND)
+    assert tables(repository) == expected
+
+
+def test_a_locale_without_utf8(tmp_path, expected, monkeypatch):
+    """It takes a folder with any letters; only what the study itself spells has to be in it."""
+    for name, value in WITHOUT_UTF8.items():
+        monkeypatch.setenv(name, value)
+    repository = made(tmp_path / "注意")
+    repository.write("other.yaml", STUDY.replace("heads.npz", "мои.npz"))
+    text = repository.snakemake("-n", "--configfile", "other.yaml", expect=1).stdout
+    assert "sources.mine.path: \\u043c\\u043e\\u0438.npz: 'ascii' codec can't encode" in text
     repository.snakemake(*COMMAND)
     assert tables(repository) == expected
 
