@@ -23,7 +23,7 @@ FEW = (*SMOKE, "--", *(f"{RESULTS}/tables/{name}.csv" for name in CONTROLS))
 PATIENCE = 300.0  # seconds
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def slurm() -> Iterator[slurm_cluster.Cluster]:
     try:
         with slurm_cluster.cluster() as cluster:
