@@ -20,9 +20,9 @@ export STUDY
 
 results: .venv/run.stamp
 	@test -f "$$STUDY" || { echo "error: STUDY=$$STUDY: there is no such file"; exit 1; }
-	$(SNAKEMAKE) --cores $(CORES) --configfile "$$STUDY"
-	$(SNAKEMAKE) --configfile "$$STUDY" --report "$$($(BIN)/python -c 'import os, yaml; \
-	  print(yaml.safe_load(open(os.environ["STUDY"])).get("results", "results"))')/report.html"
+	@folder=$$($(BIN)/python workflow/study.py "$$STUDY") \
+	&& $(SNAKEMAKE) --cores $(CORES) --configfile "$$STUDY" \
+	&& $(SNAKEMAKE) --configfile "$$STUDY" --report "$$folder/report.html"
 
 smoke:
 	$(MAKE) results STUDY=config/smoke.yaml

@@ -1,4 +1,8 @@
-"""Average concentrations over windows of text, or drawn members, with 95 % intervals."""
+"""Average concentrations over windows of text, or drawn members, with 95 % intervals.
+
+Windows are consecutive and of one text, and taken as independent: the mean is that of this text,
+and where neighbours resemble each other its interval is too narrow.
+"""
 
 import argparse
 from collections.abc import Iterator
@@ -6,13 +10,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from causalrank.concentration import QUANTITIES
-from causalrank.intervals import mean_interval
+from causalrank.intervals import difference_interval, mean_interval
 from concentration_files import KEYS
 from whole_files import fail, load_arrays, write_csv
 
 MATRIX = (*KEYS, "feature_map", "mask", "normalization")
 AVERAGE = ("quantity", "fraction", "windows", "mean", "low", "high")
-HEADS = (*MATRIX, "layer", "head", *AVERAGE)
+HEADS = (*MATRIX, "layer", "head", *AVERAGE, "change", "change_low", "change_high")
 LAYERS = (*MATRIX, "layer", *AVERAGE, "rise", "rise_low", "rise_high")
 
 
@@ -39,12 +43,38 @@ def places(key: tuple, kinds: list[tuple], values: np.ndarray) -> Iterator[tuple
             yield (*key, *kind), place, number
 
 
-def head_rows(key: tuple, kinds: list[tuple], values: np.ndarray) -> Iterator[tuple]:
-    found = averages(values)
-    for matrix, place, number in places(key, kinds, values):
+Part = tuple[tuple, list[tuple], np.ndarray]
+
+
+def shorter(part: Part, parts: list[Part]) -> Part | None:
+    """The same source at the next smaller N; of members only, which count as drawn anew there."""
+    (source, N, d), _, values = part
+    found = [p for p in parts if (p[0][0], p[0][2]) == (source, d) and p[0][1] < N]
+    return max(found, key=lambda p: p[0][1]) if found and values.ndim == 3 else None
+
+
+def changes(part: Part, before: Part | None) -> dict[tuple, np.ndarray]:
+    """By kind, what a matrix gains on the shorter one, its low and high, shape (3, quantities)."""
+    if before is None:
+        return {}
+    (_, kinds, values), (_, old_kinds, old) = part, before
+    found = {}
+    for kind in set(kinds) & set(old_kinds):
+        columns = old[:, old_kinds.index(kind)], values[:, kinds.index(kind)]
+        mean, half = difference_interval(*columns)
+        found[kind] = np.array([mean, mean - half, mean + half])
+    return found
+
+
+def head_rows(part: Part, before: Part | None) -> Iterator[tuple]:
+    values, found, gained = part[2], averages(part[2]), changes(part, before)
+    for matrix, place, number in places(*part):
+        change = gained.get(part[1][number])
         for column, quantity in enumerate(QUANTITIES):
             index = (slice(None), *place, number, column)
-            yield *matrix, *(place or (None, None)), *quantity, len(values), *found[index].tolist()
+            gain = [None] * 3 if change is None else change[:, column].tolist()
+            where = *matrix, *(place or (None, None)), *quantity, len(values)
+            yield *where, *found[index].tolist(), *gain
 
 
 def layer_rows(key: tuple, kinds: list[tuple], values: np.ndarray) -> Iterator[tuple]:
@@ -70,7 +100,9 @@ def main() -> None:
     parser.add_argument("--layers", required=True, help="by layer, a CSV")
     args = parser.parse_args()
     parts = [read(path) for path in args.input]
-    write_csv(args.output, HEADS, (row for part in parts for row in head_rows(*part)))
+    write_csv(
+        args.output, HEADS, (row for part in parts for row in head_rows(part, shorter(part, parts)))
+    )
     layered = [part for part in parts if part[2].ndim == 5]
     write_csv(args.layers, LAYERS, (row for part in layered for row in layer_rows(*part)))
 

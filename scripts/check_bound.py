@@ -2,6 +2,8 @@
 
 import argparse
 from collections.abc import Iterator
+from itertools import count
+from math import gcd
 from pathlib import Path
 
 import numpy as np
@@ -79,8 +81,15 @@ def matrix_rows(head: Head, v: np.ndarray, key: tuple, ladders: Ladders) -> Iter
 
 
 def spread(members: int, wanted: int) -> set[int]:
-    """At most `wanted` of the members, evenly spread."""
-    return {i * members // wanted for i in range(wanted)} if wanted < members else {*range(members)}
+    """At most `wanted` of the members, by a stride of at least members / wanted.
+
+    The stride has no divisor in common with their number, so that of the members of a model,
+    windows x layers x heads, no two need have the same head, nor the same layer.
+    """
+    if wanted >= members:
+        return {*range(members)}
+    stride = next(s for s in count(-(-members // wanted)) if gcd(s, members) == 1)
+    return {i * stride % members for i in range(wanted)}
 
 
 def rows(cell: Cell, max_N: int, members: int, ladders: Ladders) -> Iterator[tuple]:
@@ -111,7 +120,7 @@ def check(args: argparse.Namespace, factors: Path, target: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--max-N", type=int, required=True, help="largest N to check")
-    parser.add_argument("--members", type=int, required=True, help="how many, evenly spread")
+    parser.add_argument("--members", type=int, required=True, help="how many, spread out")
     add_ladders(parser)
     STEP.run(parser, check)
 

@@ -7,6 +7,7 @@ from itertools import product
 
 import numpy as np
 
+from causalrank.acceptance import contrast_kept
 from causalrank.attention_layer import Passage, Projections, forward
 from causalrank.contrast import between, passed
 from causalrank.ensembles import seed_of
@@ -28,6 +29,7 @@ PASSAGE_HEADER = (
     "mask",
     *("contrast_scores", "contrast_attention", "contrast_by_attention", "contrast_by_values"),
     *("contrast_output", "contrast_residual", "contrast_output_last", "contrast_residual_last"),
+    "contrast_residual_kept",
     *("gradient_scores", "gradient_q", "gradient_k", "gradient_v", "gradient_scale"),
     "log_odds_error",
 )
@@ -58,6 +60,7 @@ def passage_row(layer: Layer, W: Projections, mask: str, passage: Passage) -> tu
         *layer.columns,
         mask,
         *(float(np.linalg.norm(station)) for station in stations),
+        contrast_kept(D, on_the_way.residual),
         *astuple(gradient_norms(passage, layer.scale)),
         max(log_odds_error(A, S) for A, S in heads),
     )

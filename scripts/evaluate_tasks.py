@@ -1,7 +1,8 @@
 """Evaluate layers at a task that needs a contrast and at one that does not."""
 
 import argparse
-from itertools import product
+from collections.abc import Iterator
+from itertools import combinations, product
 
 import numpy as np
 
@@ -16,6 +17,10 @@ TRAIN, TEST = 256, 512
 KEYS = ("d_model", "N", "heads", "width", "parameters", "score_scale", "kind")
 RUNS_HEADER = (*KEYS, "seed", "task", "accuracy")
 HEADER = (*KEYS, "seeds", "tasks", "accuracy", "accuracy_low", "accuracy_high")
+DIFFERENCES_HEADER = (
+    *("d_model", "N", "parameters", "kind", "seeds", "tasks", "varied", "from", "to", "steps"),
+    *("heads", "score_scale", "difference", "difference_low", "difference_high"),
+)
 
 
 def sequences(N: int, d_model: int, number: int, kind: str) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -52,6 +57,30 @@ def means(rows: list[tuple], seeds: int, tasks: int) -> list[tuple]:
     return table
 
 
+def differences(rows: list[tuple], shape: tuple[int, ...]) -> Iterator[tuple]:
+    """What every pair of numbers of heads, and every pair of scales, differ by, run by run.
+
+    `shape` is (heads, scales, kinds, seeds, tasks), the order of the sorted `runs`. All layers of
+    a seed have the same parameters and tokens and read the same draws: differences are paired.
+    """
+    accuracy = np.array([row[-1] for row in rows]).reshape(shape)
+    keys = np.array([row[: len(KEYS)] for row in rows], dtype=object).reshape(*shape, len(KEYS))
+    for axis, varied in enumerate(("heads", "score_scale")):
+        values, names = (np.moveaxis(x, axis, 0) for x in (accuracy, keys))
+        for ends in combinations(range(len(values)), 2):
+            first, last = ends
+            for held, kind in np.ndindex(values.shape[1:3]):
+                place = held, kind
+                key, end = (dict(zip(KEYS, names[i][place][0, 0], strict=True)) for i in ends)
+                mean = crossed_mean(values[last][place] - values[first][place])
+                yield (
+                    *(key[name] for name in ("d_model", "N", "parameters", "kind")),
+                    *(*shape[-2:], varied, key[varied], end[varied], last - first),
+                    *(None if name == varied else key[name] for name in ("heads", "score_scale")),
+                    *(mean.value, mean.value - mean.error, mean.value + mean.error),
+                )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--d-model", type=int, required=True, help="width of the tokens")
@@ -62,11 +91,14 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, required=True, help="drawn tasks of each kind")
     parser.add_argument("--runs", required=True, help="every accuracy, a CSV")
     parser.add_argument("--output", required=True, help="means with intervals, a CSV")
+    parser.add_argument("--differences", required=True, help="of pairs of layers, a CSV")
     args = parser.parse_args()
     layers = list(product(args.heads, args.score_scales, range(args.seeds)))
     rows = runs(args.d_model, args.N, layers, list(product(KINDS, range(args.tasks))))
     write_csv(args.runs, RUNS_HEADER, rows)
     write_csv(args.output, HEADER, means(rows, args.seeds, args.tasks))
+    shape = (len(args.heads), len(args.score_scales), len(KINDS), args.seeds, args.tasks)
+    write_csv(args.differences, DIFFERENCES_HEADER, differences(rows, shape))
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ def digest(table: pd.DataFrame) -> str:
 
 
 def history(path: Path, ask: Criterion, measurements: str) -> list[list[str]]:
-    """The declarations so far, and this one if it is not the last of them."""
+    """The declarations so far, and this one if the last has another criterion or measurements."""
     rows = []
     if path.exists():
         try:
@@ -56,9 +56,10 @@ def history(path: Path, ask: Criterion, measurements: str) -> list[list[str]]:
         except (KeyError, ValueError) as error:
             fail(f"{path}: no record of declarations ({error}); put it back or delete it")
     values = [repr(value) for value in asdict(ask).values()]
-    last = rows[-1][1:-2] if rows else []
-    if values != last:
-        pairs = zip(ASKED, last, values, strict=True) if last else ()
+    row = [*values, measurements]
+    last = [*rows[-1][1:-2], rows[-1][-1]] if rows else []
+    if row != last:
+        pairs = zip((*ASKED, "measurements"), last, row, strict=True) if last else ()
         changed = "; ".join(f"{name}: {old} to {new}" for name, old, new in pairs if old != new)
         rows.append([str(len(rows) + 1), *values, changed, measurements])
     return rows

@@ -9,16 +9,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from approximation_families import FAMILIES
 from figure_style import (
     BLACK,
-    BLUE,
-    GREEN,
     GREY,
     MASK_TITLES,
     MASKS,
-    ORANGE,
     PURPLE,
-    VERMILION,
     add_options,
     legend,
     log10_axis,
@@ -27,13 +24,11 @@ from figure_style import (
     sheet,
 )
 
-METHODS = {
-    "rounding": {"color": BLUE, "marker": "o"},
-    "noise": {"color": ORANGE, "marker": "^"},
-    "truncation": {"color": VERMILION, "marker": "s"},
-    "linear": {"color": GREEN, "marker": "D"},
-    "uniform": {"color": PURPLE, "marker": "v"},
+METHODS = {name: look for name, look in FAMILIES.items() if name != "worst values"} | {
+    "linear": (("linear",), PURPLE, "v"),
+    "uniform": (("uniform",), BLACK, "<"),
 }
+"""The worst values are no attention; the last two are attention, but none that was asked for."""
 BOXES = {
     "rank lost, tolerance not met": ("left", 0.985, "top"),
     "rank kept, tolerance not met": ("right", 0.985, "top"),
@@ -41,6 +36,8 @@ BOXES = {
     "rank kept, tolerance met": ("right", 0.015, "bottom"),
 }
 SHARES = (0.0, 1.7)
+ERRORS = (1e-10, 1e4)
+"""What lies beyond is drawn at the edge: below are exact methods, but for rounding."""
 NAMED_BY = {
     "rank lost, tolerance met": ("rank_share_min", True),
     "rank lost, tolerance not met": ("output_error_max", False),
@@ -61,28 +58,31 @@ def instance(rows: pd.DataFrame, box: str) -> str:
     return f"{box}:\n{method}, heads {row.heads},\nscale {row.score_scale:g}"
 
 
+def marks(color: str, marker: str) -> dict[str, object]:
+    style = {"linestyle": "none", "color": color, "marker": marker}
+    return style | {"markersize": 3.5, "markeredgewidth": 0.7}
+
+
 def draw_panel(axes: Axes, rows: pd.DataFrame) -> None:
     axes.axvline(1.0, color=BLACK, linewidth=0.8)
     axes.axhline(rows.asked_output_error.iloc[0], color=BLACK, linewidth=0.8, linestyle="--")
-    for name, style in METHODS.items():
-        chosen = rows[rows.method == name]
-        for enough, fill in ((True, "none"), (False, style["color"])):
+    for names, color, marker in METHODS.values():
+        chosen = rows[rows.method.isin(names)]
+        for enough, fill in ((True, "none"), (False, color)):
             part = chosen[(chosen.contrast_kept_min >= chosen.asked_contrast) == enough]
             axes.plot(
                 part.rank_share_min,
-                part.output_error_max,
-                linestyle="none",
+                part.output_error_max.clip(*ERRORS),
                 markerfacecolor=fill,
-                markeredgewidth=0.8,
                 alpha=0.8,
-                **style,
+                **marks(color, marker),
             )
     for box, (side, height, vertical) in BOXES.items():
         place = 0.985 if side == "right" else 0.015
         style = {"transform": axes.transAxes, "ha": side, "va": vertical, "fontsize": "x-small"}
         axes.text(place, height, instance(rows, box), color=GREY, in_layout=False, **style)
     axes.set_xlim(*SHARES)
-    axes.set_ylim(1e-10, 1e4)
+    axes.set_ylim(*ERRORS)
 
 
 def draw(acceptance: pd.DataFrame, font_size: float) -> Figure:
@@ -99,8 +99,8 @@ def draw(acceptance: pd.DataFrame, font_size: float) -> Figure:
         draw_panel(axes, rows)
     panels[0].set_ylabel("relative output error (largest of the seeds)")
     handles = [
-        Line2D([], [], linestyle="none", markerfacecolor="none", label=name, **style)
-        for name, style in METHODS.items()
+        Line2D([], [], markerfacecolor="none", label=name, **marks(color, marker))
+        for name, (_, color, marker) in METHODS.items()
     ]
     if not table.empty:
         first = table.iloc[0]

@@ -9,17 +9,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from approximation_families import FAMILIES
 from figure_style import (
     BLACK,
-    BLUE,
-    GREEN,
     GREY,
     MASK_TITLES,
     MASKS,
-    ORANGE,
-    PURPLE,
-    SKY,
-    VERMILION,
     add_options,
     legend,
     log10_axis,
@@ -28,14 +23,6 @@ from figure_style import (
     sheet,
 )
 
-FAMILIES = {
-    "low rank": (("truncation", "nystrom", "nystromformer", "linformer", "projection"), BLUE, "o"),
-    "features": (("performer", "performer_orthogonal", "taylor"), VERMILION, "s"),
-    "sparsity": (("window", "top_k", "decay"), GREEN, "^"),
-    "rounding": (("rounding", "quantization"), ORANGE, "D"),
-    "noise": (("noise",), SKY, "x"),
-    "worst values": (("adversary",), PURPLE, "+"),
-}
 CONTROLS = {
     "values_scaled_up": ("values scaled up", "*"),
     "error_in_the_null_space": ("error in V's null space: output error 0", "v"),

@@ -6,6 +6,8 @@ a matrix share the draws h of the law; each row's interval holds by itself.
 """
 
 import argparse
+import functools
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -13,6 +15,7 @@ import numpy as np
 from causalrank.mixing import softmax
 from causalrank.projection import (
     Column,
+    Errors,
     columns,
     draw_errors,
     failure_bounds,
@@ -34,7 +37,7 @@ from whole_files import load_arrays, write_csv
 
 EPSILONS = (EPSILON, 0.25)
 ALLOWED = 0.05
-LADDER = [round(2 ** (step / 2)) for step in range(2, 41)]
+LADDER = sorted({round(1.1**step) for step in range(8, 147)})
 ROWS = 512
 UNIFORM_N = 1024
 KINDS = ("uniform", "mean_zero", "one_hot")
@@ -43,7 +46,7 @@ HEADER = (
     *("amplification", "median_error", "rms_error", "predicted_rms_error"),
 )
 NEEDED = (
-    *(*KEYS, "column", "epsilon", "form", "k_needed", "k_theorem", "ladder_end"),
+    *(*KEYS, "column", "epsilon", "form", "k_needed", "k_over_log", "k_theorem", "ladder_end"),
     *("amplification", "draws"),
 )
 Key = tuple[str, int, int]
@@ -80,13 +83,22 @@ def theorem_rows(key: Key, name: str, column: Column) -> Iterator[tuple]:
 
 
 def needed_rows(key: Key, name: str, column: Column) -> Iterator[tuple]:
-    """The smallest k of the ladder from which on a form fails in less than 5 % of the draws."""
-    by_k = [draw_errors(column, k, generator_of(*key, name, k)) for k in LADDER]
+    """The smallest k of the ladder at which a form fails in less than 5 % of the draws."""
+
+    @functools.cache
+    def errors(k: int) -> Errors:
+        return draw_errors(column, k, generator_of(*key, name, k))
+
+    def frequency_at(k: int, form: str, epsilon: float) -> float:
+        return float(np.mean(getattr(errors(k), form) > epsilon))
+
     for epsilon in EPSILONS:
         for form in FORMS:
-            often = np.array([np.mean(getattr(errors, form) > epsilon) for errors in by_k])
+            often = functools.partial(frequency_at, form=form, epsilon=epsilon)
+            needed = smallest_k(LADDER, often, ALLOWED)
+            over_log = None if needed is None else needed / math.log(key[1])
             yield (
-                *(*key, name, epsilon, form, smallest_k(LADDER, often, ALLOWED)),
+                *(*key, name, epsilon, form, needed, over_log),
                 *(theorem_k(key[1], epsilon), LADDER[-1], column.amplification, DRAWS),
             )
 

@@ -8,7 +8,7 @@ is held against the size of the file and the memory allowed before any memory is
 Formats: numpy.lib.format, and "Format" in the README of safetensors.
 
 The workflow calls `inspect`, `check`, `digest` and `require_finite` before any job, so numpy is
-imported where it is used. Every function raises ValueError, in one line that names the file.
+imported where it is used. Every function raises UserFileError.
 """
 
 import argparse
@@ -20,6 +20,7 @@ import os
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
@@ -42,6 +43,16 @@ ITEMSIZE = {name: int(code[-1]) for name, code in SAFETENSORS.values()} | dict(
 NPY_HEADER = 1 << 14  # bytes: numpy's own limit of a header is 10000 characters
 SAFETENSORS_HEADER = 1 << 24  # bytes
 BLOCK = 1 << 20  # numbers decoded at a time
+LONGEST = 1000  # characters of a message
+
+
+class UserFileError(ValueError):
+    """What is wrong with a file: one line that names it, whatever the file's own words hold."""
+
+    def __init__(self, path: str | Path, what: str):
+        message = f"{path}: {what}"
+        shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in message[:LONGEST])
+        super().__init__(shown + ("..." if len(message) > LONGEST else ""))
 
 
 class Shape(NamedTuple):
@@ -73,39 +84,48 @@ def inspect(path: str | Path, memory_mb: float | None = None) -> Shape:
     arrays = _headers(path)
     for name, array in arrays.items():
         if array.dtype not in ITEMSIZE:
-            raise ValueError(
-                f"{path}: {name} has type {array.dtype}; save it as float64 "
-                "(any other float of numpy's is read too, or of a .safetensors' down to float8)"
+            raise UserFileError(
+                path,
+                f"{name} has type {array.dtype}; save it as float64 "
+                "(any other float of numpy's is read too, or of a .safetensors' down to float8)",
             )
         if len(array.shape) not in (2, 3) or min(array.shape) < 1:
             width = "d_v" if name == "v" else "d"
-            raise ValueError(
-                f"{path}: {name} has shape {array.shape}; "
-                f"it must be (members, N, {width}) or (N, {width}), none of them 0"
+            raise UserFileError(
+                path,
+                f"{name} has shape {array.shape}; "
+                f"it must be (members, N, {width}) or (N, {width}), none of them 0",
             )
-        promised = math.prod(array.shape) * ITEMSIZE[array.dtype]
-        if promised != array.room:
-            raise ValueError(
-                f"{path}: {name} has shape {array.shape} of {array.dtype}, {promised} bytes, "
-                f"but the file has {array.room} bytes for it; write the file again"
+        if math.prod(array.shape) * ITEMSIZE[array.dtype] != array.room:
+            raise UserFileError(
+                path,
+                f"{name} has shape {array.shape} of {array.dtype}, "
+                f"but the file has {array.room} bytes for it; write the file again",
             )
+    if Path(path).suffix == ".safetensors":
+        in_order = sorted(arrays.items(), key=lambda item: item[1].start)
+        for (name, array), (other, after) in pairwise(in_order):
+            if array.start + array.room > after.start:
+                raise UserFileError(path, f"{name} and {other} share bytes; write the file again")
     shapes = {name: _three(array.shape) for name, array in arrays.items()}
     if shapes["k"] != shapes["q"]:
-        raise ValueError(
-            f"{path}: q has shape {arrays['q'].shape} and k {arrays['k'].shape}; they must be equal"
+        raise UserFileError(
+            path, f"q has shape {arrays['q'].shape} and k {arrays['k'].shape}; they must be equal"
         )
     if "v" in shapes and shapes["v"][:2] != shapes["q"][:2]:
-        raise ValueError(
-            f"{path}: q has shape {arrays['q'].shape} and v {arrays['v'].shape}; "
-            "v must have as many members and rows as q"
+        raise UserFileError(
+            path,
+            f"q has shape {arrays['q'].shape} and v {arrays['v'].shape}; "
+            "v must have as many members and rows as q",
         )
     needed = 8 * sum(map(math.prod, shapes.values()))
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     allowed = machine if memory_mb is None else memory_mb * 1e6
     if needed > allowed:
-        raise ValueError(
-            f"{path}: its arrays take {needed / 1e6:.6g} MB as float64, more than the "
-            f"{allowed / 1e6:.6g} MB allowed; keep fewer members or rows"
+        raise UserFileError(
+            path,
+            f"its arrays take {needed / 1e6:.6g} MB as float64, more than the "
+            f"{allowed / 1e6:.6g} MB allowed; keep fewer members or rows",
         )
     types = ", ".join(sorted({array.dtype for array in arrays.values()}))
     return Shape(*shapes["q"], shapes["v"][2] if "v" in shapes else None, types)
@@ -115,9 +135,9 @@ def check(path: str | Path, N: int, d: int, memory_mb: float | None = None) -> S
     """Require that a cell (N, d) can be cut from the file: its d, and at least N rows."""
     shape = inspect(path, memory_mb)
     if shape.d != d:
-        raise ValueError(f"{path}: d = {d} is asked for, but its q and k have d = {shape.d}")
+        raise UserFileError(path, f"d = {d} is asked for, but its q and k have d = {shape.d}")
     if shape.N < N:
-        raise ValueError(f"{path}: N = {N} is asked for, but it has only N = {shape.N} rows")
+        raise UserFileError(path, f"N = {N} is asked for, but it has only N = {shape.N} rows")
     return shape
 
 
@@ -142,9 +162,10 @@ def require_finite(path: str | Path) -> None:
                 order = "F" if array.fortran else "C"
                 place = np.unravel_index(start + bad[0], _three(array.shape), order=order)
                 member, row, column = map(int, place)
-                raise ValueError(
-                    f"{path}: {name} is {values[bad[0]]} at member {member}, row {row}, "
-                    f"column {column} (counted from 0); every number must be finite"
+                raise UserFileError(
+                    path,
+                    f"{name} is {values[bad[0]]} at member {member}, row {row}, "
+                    f"column {column} (counted from 0); every number must be finite",
                 )
 
 
@@ -179,7 +200,7 @@ def _reading(path: str | Path) -> Iterator[None]:
             raise ValueError("it is not a file")
         yield
     except Exception as error:  # zipfile and zlib raise many kinds
-        raise ValueError(f"{path}: {str(error) or repr(error)}") from error
+        raise UserFileError(path, str(error) or repr(error)) from error
 
 
 def _headers(path: str | Path) -> dict[str, Stored]:
@@ -210,6 +231,8 @@ def _npz(path: str | Path) -> tuple[list[str], dict[str, Stored]]:
         names = [name.removesuffix(".npy") for name in archive.namelist()]
         arrays = {}
         for name in filter(names.__contains__, ARRAYS):
+            if names.count(name) > 1:
+                raise ValueError(f"{name} appears twice; keep one of them")
             with archive.open(f"{name}.npy") as member:
                 head = io.BytesIO(member.read(NPY_HEADER))
             try:
@@ -228,7 +251,7 @@ def _safetensors(path: str | Path) -> tuple[list[str], dict[str, Stored]]:
         if room < 0 or length > SAFETENSORS_HEADER:
             raise ValueError(f"not a .safetensors, or cut short: header of {length} bytes")
         try:
-            header = json.loads(file.read(length))
+            header = json.loads(file.read(length), object_pairs_hook=_each_once)
         except (ValueError, RecursionError):
             header = None
     if not isinstance(header, dict):
@@ -248,6 +271,15 @@ def _safetensors(path: str | Path) -> tuple[list[str], dict[str, Stored]]:
         dtype, code = SAFETENSORS.get(str(dtype), (str(dtype), ""))
         arrays[name] = Stored(dtype, code, tuple(shape), False, 8 + length + begin, end - begin)
     return list(header), arrays
+
+
+def _each_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """A JSON object. Of two arrays of one name either may be meant, so LookupError refuses both."""
+    keys = [key for key, _ in pairs]
+    repeated = [name for name in ARRAYS if keys.count(name) > 1]
+    if repeated:
+        raise LookupError(f"{repeated[0]} appears twice; keep one of them")
+    return dict(pairs)
 
 
 @contextmanager

@@ -19,23 +19,27 @@ def whole(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path beside `path`; rename it to `path` when the block succeeds.
 
     The name is unique, so two writers of one file cannot mix their bytes: the last rename wins.
-    A killed writer leaves its `.part.*`, which the next run removes.
+    A killed writer leaves its `.part.*`, which the next run removes. A full disk or a folder that
+    takes no files ends the step in one line.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(
-        prefix=f".part.{path.stem}.", suffix=path.suffix, dir=path.parent
-    )
-    os.close(handle)
     try:
-        yield Path(name)
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(name).chmod(0o666 & ~umask)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(
+            prefix=f".part.{path.stem}.", suffix=path.suffix, dir=path.parent
+        )
+        os.close(handle)
+        try:
+            yield Path(name)
+            umask = os.umask(0)
+            os.umask(umask)
+            Path(name).chmod(0o666 & ~umask)
+            Path(name).replace(path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        fail(f"{path} cannot be written: {error}")
 
 
 def save_arrays(path: str | Path, **arrays: np.ndarray) -> None:

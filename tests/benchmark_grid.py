@@ -1,8 +1,8 @@
 """What a grid of many small cells costs beside their mathematics.
 
 Of a grid of so many trivial cells: every step, gathering, a dry run with nothing to do, and one d
-more. `python tests/benchmark_grid.py 10000` takes some minutes; it prints seconds, CPU seconds (user
-and system, with children) and the largest process's memory, and decides nothing.
+more. `python tests/benchmark_grid.py 10000` takes some minutes; it prints seconds, CPU seconds
+(user and system, with children) and the largest process's memory, and decides nothing.
 """
 
 import statistics

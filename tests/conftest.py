@@ -1,12 +1,15 @@
 """Fixtures: copies of the repository in which Snakemake runs, and the downloads they share."""
 
 import fcntl
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,6 +24,14 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.load_profile("repeatable")
+
+
+def planned_jobs(text: str) -> Counter[str]:
+    """How many jobs of which rule a dry run's text lists, without `all`."""
+    jobs = Counter({m[1]: int(m[2]) for m in re.finditer(r"^(\w+) +(\d+)$", text, re.M)})
+    del jobs["all"], jobs["total"]
+    assert jobs or "Nothing to be done" in text, text
+    return jobs
 
 
 class Repository:
@@ -69,11 +80,7 @@ class Repository:
 
     def planned(self, study: str) -> Counter[str]:
         """How many jobs of which rule a dry run plans, without `all`."""
-        text = self.snakemake("-n", "--configfile", study).stdout
-        jobs = Counter({m[1]: int(m[2]) for m in re.finditer(r"^(\w+) +(\d+)$", text, re.M)})
-        del jobs["all"], jobs["total"]
-        assert jobs or "Nothing to be done" in text, text
-        return jobs
+        return planned_jobs(self.snakemake("-n", "--configfile", study).stdout)
 
     def write(self, path: str, text: str) -> str:
         (self.folder / path).write_text(text, encoding="utf-8")
@@ -86,6 +93,20 @@ class Repository:
             for path in sorted((self.folder / results).rglob("*"))
             if path.is_file() and not {"logs", "benchmarks"} & set(path.parts)
         }
+
+
+@contextmanager
+def dry_runs(folder: Path) -> Iterator[Callable[[str], tuple[int, str]]]:
+    """Yield a function of a study's path: exit status and text of its dry run, see dry_runs.py."""
+    command = [sys.executable, ROOT / "tests" / "dry_runs.py", folder]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes) as process:
+
+        def dry_run(study: str) -> tuple[int, str]:
+            print(study, file=process.stdin, flush=True)
+            return json.loads(process.stdout.readline())
+
+        yield dry_run
 
 
 @pytest.fixture
@@ -141,7 +162,8 @@ def small_disk(tmp_path: Path) -> Path:
     if done.returncode:
         pytest.skip(f"no small disk: {done.stderr.strip()}")
     yield folder
-    subprocess.run(["umount", folder], check=True)
+    # Lazily, since what failed to write a file may not have closed it yet.
+    subprocess.run(["umount", "--lazy", folder], check=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

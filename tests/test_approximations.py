@@ -28,6 +28,7 @@ STRENGTHS = {
     **{"rounding": "bfloat16", "quantization": 8, "noise": 0.1, "adversary": 0.1},
 }
 ROW_SOFTMAX = {"linformer", "nystromformer"}
+UNMASKED = ROW_SOFTMAX | {"projection", "nystrom"}
 every_approximation = pytest.mark.parametrize("name", APPROXIMATIONS)
 
 
@@ -58,7 +59,7 @@ def test_where_there_is_no_form_the_reason_says_so(name):
                     head(feature_map, mask, normalization), STRENGTHS[name]
                 )
                 kernel = ROW_SOFTMAX | {"performer", "performer_orthogonal", "taylor"}
-                if name in ROW_SOFTMAX | {"projection"} and mask == "causal":
+                if name in UNMASKED and mask == "causal":
                     assert reason == NO_CAUSAL_FORM
                 elif name in kernel and feature_map != "softmax":
                     assert reason == SOFTMAX_ONLY
@@ -70,14 +71,14 @@ def test_where_there_is_no_form_the_reason_says_so(name):
 
 def test_more_landmarks_than_tokens_have_no_form():
     lacks = APPROXIMATIONS["nystrom"].lacks
-    one = head("elu_plus_one", "causal", "row")
+    one = head("elu_plus_one", "bidirectional", "row")
     assert lacks(one, N) == "" and lacks(one, N + 1)
 
 
 @every_approximation
 def test_shape_mask_and_seed(name):
     """The mask's zeros stay for all but truncation, the best matrix of its rank; seeds repeat."""
-    mask = "bidirectional" if name in ROW_SOFTMAX | {"projection"} else "causal"
+    mask = "bidirectional" if name in UNMASKED else "causal"
     one = head("softmax", mask, "row")
     A_hat = approximate(name, one)
     assert A_hat.shape == (N, N) and np.isfinite(A_hat).all()
@@ -93,7 +94,10 @@ def test_shape_mask_and_seed(name):
 )
 def test_rows_of_a_normalized_matrix_sum_to_one(name):
     for mask in ("bidirectional", "causal"):
-        A_hat = approximate(name, head("softmax", mask, "row"))
+        one = head("softmax", mask, "row")
+        if APPROXIMATIONS[name].lacks(one, STRENGTHS[name]):
+            continue
+        A_hat = approximate(name, one)
         slack = N * EPS * np.abs(A_hat).sum(axis=1).max()
         np.testing.assert_allclose(A_hat.sum(axis=1), 1.0, rtol=0, atol=slack)
 
@@ -117,13 +121,67 @@ def test_nystromformer_by_its_formula():
 
 def test_window_and_kernel_agree_with_the_matrix_where_nothing_is_lost():
     """A whole window, all keys, and as many landmarks as features give A back."""
-    one = head("elu_plus_one", "causal", "row")
+    one = head("elu_plus_one", "bidirectional", "row")
     generator = np.random.default_rng(0)
-    for name, strength in (("window", N), ("top_k", N), ("nystrom", D)):
+    for name, strength in (("window", 2 * N), ("top_k", N), ("nystrom", D)):
         A_hat = APPROXIMATIONS[name].function(one, strength, generator)
         # The pseudoinverse of three landmarks has a condition number below 1e4 here.
         atol = 1e4 * N * EPS if name == "nystrom" else N * EPS
         np.testing.assert_allclose(A_hat, one.A, rtol=0, atol=atol)
+
+
+@every_approximation
+def test_a_causal_row_does_not_depend_on_later_tokens(name):
+    """But for truncation, an analysis of the matrix: the last query and key change all rows."""
+    for normalization in ("none", "row"):
+        one = head("softmax", "causal", normalization)
+        if APPROXIMATIONS[name].lacks(one, STRENGTHS[name]):
+            assert name in UNMASKED
+            continue
+        q, k = one.F.copy(), one.G.copy()
+        q[-1], k[-1] = 2.0, -1.0
+        other = Head(q, k, "softmax", "causal", normalization, largest_rank=4)
+        before, after = (approximate(name, x)[:-1] for x in (one, other))
+        if name == "truncation":
+            assert np.abs(before - after).max() > 1e-3
+        else:
+            np.testing.assert_array_equal(before, after)
+
+
+def test_a_row_without_any_entry_stays_empty_with_landmarks():
+    """Of a query that ReLU leaves no coordinate but one that it leaves no key."""
+    one = head("relu", "bidirectional", "row")
+    F, G = one.F.copy(), one.G.copy()
+    F[0], G[:, 2] = [0.0, 0.0, 1.0], 0.0
+    A_hat = approximate("nystrom", Head(F, G, "relu", "bidirectional", "row"))
+    np.testing.assert_array_equal(A_hat[0], np.zeros(N))
+    np.testing.assert_allclose(A_hat[1:].sum(axis=1), F[1:, :2].any(axis=1), atol=1e4 * N * EPS)
+
+
+@pytest.mark.parametrize("mask", ["bidirectional", "causal"])
+def test_what_leaves_nothing_out_is_the_matrix(mask):
+    """From the first strength that is complete on; one less is not the matrix."""
+    one = Head(*np.random.default_rng(3).standard_normal((2, N, D)), "softmax", mask, "row", N)
+    # Of truncation, as it states; landmarks are inverted with a condition number below 1e6.
+    atol = {"truncation": N * N * EPS, "nystrom": 1e6 * N * EPS, "nystromformer": 1e6 * N * EPS}
+    for name in ("truncation", "nystrom", "nystromformer", "window", "top_k"):
+        approximation = APPROXIMATIONS[name]
+        if approximation.lacks(one, 1):
+            continue
+        first = next(s for s in range(1, 3 * N) if approximation.complete(s, N, mask))
+        assert not approximation.complete(first - 1, N, mask)
+        errors = [np.abs(approximation.function(one, s, None) - one.A) for s in (first - 1, first)]
+        assert errors[0].max() > 10 * errors[1].max()
+        assert errors[1].max() <= atol.get(name, N * EPS)
+
+
+def test_every_method_has_a_default_strength_that_leaves_something_out():
+    """Of the default study's layers, 64 tokens."""
+    properties = study.read_schema("study")["properties"]["approximations"]["properties"]
+    for name, ladder in properties.items():
+        complete = APPROXIMATIONS[name].complete
+        for mask in ("bidirectional", "causal"):
+            assert not all(complete(strength, 64, mask) for strength in ladder["default"])
 
 
 @pytest.mark.parametrize("feature_map", ["elu_plus_one", "softmax"])

@@ -464,7 +464,7 @@ def test_what_does_not_exist_has_a_row_and_a_reason(cell):
     for row in table:
         name, causal = row["approximation"], row["mask"] == "causal"
         lacks = not softmax and name in ROW_SOFTMAX | KERNEL
-        lacks |= causal and name in ROW_SOFTMAX | {"projection"}
+        lacks |= causal and name in ROW_SOFTMAX | {"projection", "nystrom"}
         lacks |= name in ROW_SOFTMAX and row["normalization"] == "none"
         assert row["exists"] == str(int(not lacks))
         assert bool(row["reason"]) == lacks
@@ -554,10 +554,17 @@ def test_members_that_are_checked_are_spread():
     q = np.random.default_rng(0).standard_normal((5, 4, 2))
     cell = Cell("s", 4, 2, "identity", q, q, q)
     table = list(check_bound.rows(cell, 4, 2, {"noise": [0.1, 0.2]}))
-    assert [row[4] for row in table if row[7] == "noise"] == [0] * 8 + [2] * 8
-    assert [row[4] for row in table if row[-1] == check_bound.BEYOND] == [1] * 4 + [3] * 4 + [4] * 4
-    assert check_bound.spread(72, 12) == set(range(0, 72, 6))
-    assert check_bound.spread(3, 12) == {0, 1, 2}
+    assert [row[4] for row in table if row[7] == "noise"] == [0] * 8 + [3] * 8
+    assert [row[4] for row in table if row[-1] == check_bound.BEYOND] == [1] * 4 + [2] * 4 + [4] * 4
+    assert check_bound.spread(12, 13) == set(range(12))
+
+
+def test_members_that_are_checked_are_of_other_heads_and_layers():
+    """Of one window of 6 layers of 12 heads."""
+    assert check_bound.spread(72, 3) == {0, 25, 50}
+    chosen = check_bound.spread(72, 12)
+    assert len(chosen) == len({member % 12 for member in chosen}) == 12
+    assert {member // 12 for member in chosen} == set(range(6))
 
 
 def test_a_matrix_that_a_precision_cannot_hold_has_no_values_there():

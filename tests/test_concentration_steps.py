@@ -79,6 +79,28 @@ def test_members_are_averaged_with_students_interval(drawn, tmp_path):
         np.testing.assert_allclose(rows.low, low, rtol=1e-5, atol=4e-5)
 
 
+def test_changes_are_those_since_the_next_smaller_length(drawn, tmp_path):
+    paths = [drawn[2]]
+    for N in (8, 16):
+        options = ("--source", "s", "--N", N, "--kinds", *KINDS[:2])
+        paths.append(tmp_path / f"{N}.npz")
+        source = ("--input", tmp_path / "source.npz", "--output", paths[-1])
+        run(measure_concentration, *options, *source)
+    heads, _ = averaged(tmp_path, *paths)
+    assert heads[heads.N == 8].change.isna().all()
+    assert (
+        heads[heads.feature_map.eq("exp") & heads["mask"].eq("bidirectional")].change.isna().all()
+    )
+    keys = ["feature_map", "mask", "quantity", "fraction"]
+    for N in (16, 32):
+        shorter = heads[heads.N == N // 2][[*keys, "mean"]]
+        both = heads[(heads.N == N) & heads.change.notna()].merge(shorter, on=keys)
+        assert len(both) == 2 * len(QUANTITIES)
+        # Sums of three terms; quantities are below 40.
+        np.testing.assert_allclose(both.change, both.mean_x - both.mean_y, rtol=0, atol=400 * EPS)
+        assert (both.change_low < both.change).all() and (both.change < both.change_high).all()
+
+
 def test_bytes_repeat(drawn, tmp_path):
     *_, path = drawn
     before = path.read_bytes()

@@ -17,12 +17,14 @@ from matplotlib.text import Text
 from PIL import Image
 
 import figure_style
+import plot_acceptance
+from approximation_families import FAMILIES
 from causalrank.approximations import APPROXIMATIONS
 from copy_to_gallery import shrunk
 from figure_style import FEATURE_MAPS, MASKS, grid_axis, maps_of, power_of_ten, sheet, widest
 from plot_against_N import lines_of
 from plot_claims import EXPECTATIONS, Ruler
-from plot_matrix_against_output import FAMILIES, FLOOR
+from plot_matrix_against_output import FLOOR
 from plot_performance import METHODS
 from typeset_page import page
 
@@ -178,7 +180,7 @@ def growth_slopes() -> pd.DataFrame:
 
 
 def acceptance() -> pd.DataFrame:
-    """One method in each box, and one that only loses the contrast."""
+    """Every method; one in each box, one that only loses the contrast, errors beyond the panel."""
     kinds = [
         ("exact", "", 1.0, 0.0, 1.0, "rank kept, tolerance met"),
         ("rounding", "bfloat16", 1.0, 0.002, 1.0, "rank kept, tolerance met"),
@@ -186,6 +188,9 @@ def acceptance() -> pd.DataFrame:
         ("linear", "elu_plus_one", 1.0, 0.01, 0.2, "rank kept, tolerance not met"),
         ("truncation", "8", 0.125, 0.01, 0.9, "rank lost, tolerance met"),
         ("truncation", "1", 0.02, 0.7, 0.0, "rank lost, tolerance not met"),
+        ("window", "64", 1.0, 0.0, 1.0, "rank kept, tolerance met"),
+        ("truncation", "64", 1.0, 1e-15, 1.0, "rank kept, tolerance met"),
+        ("nystrom", "16", 0.9, 1e5, 0.0, "rank lost, tolerance not met"),
     ]
     columns = [
         "method",
@@ -195,6 +200,9 @@ def acceptance() -> pd.DataFrame:
         "contrast_kept_min",
         "box",
     ]
+    drawn = {method for method, *_ in kinds} | {"adversary"}
+    others = sorted(set(APPROXIMATIONS) - drawn)
+    kinds += [(name, "4", 0.5, 0.6, 0.9, "rank lost, tolerance not met") for name in others]
     table = pd.DataFrame(kinds, columns=columns)
     table = table.merge(pd.DataFrame({"mask": MASKS}), how="cross")
     asked = {"asked_output_error": 0.05, "asked_contrast": 0.5, "asked_rank_threshold": 1e-6}
@@ -518,12 +526,27 @@ def test_each_box_names_the_method_that_stands_for_it() -> None:
     for axes in figure.axes:
         notes = {text.get_text().split(":")[0]: text.get_text() for text in axes.texts}
         assert notes["rank lost, tolerance met"].endswith(":\ntruncation 8, heads 4,\nscale 0.125")
+        assert "nystrom 16" in notes["rank lost, tolerance not met"]
         assert "uniform" in notes["rank kept, tolerance not met"]
         assert "rounding bfloat16" in notes["rank kept, tolerance met"]
         filled = [line for line in axes.lines if line.get_markerfacecolor() != "none"]
         lost = {x for line in filled for x in line.get_xdata() if line.get_marker() != "None"}
-        assert lost == {1.0, 1.5, 0.02}
+        assert lost == {1.0, 1.5, 0.02, 0.9}
     assert any("declaration 2" in text.get_text() for text in texts(figure))
+
+
+def test_every_row_of_acceptance_has_a_marker_in_its_panel() -> None:
+    table = acceptance()
+    figure = draw("acceptance")
+    for axes, mask in zip(figure.axes, MASKS, strict=True):
+        rows = table[(table["mask"] == mask) & (table.method != "exact")]
+        marked = [line for line in axes.lines if line.get_marker() != "None"]
+        shown = [(x, y) for line in marked for x, y in line.get_xydata()]
+        low, high = axes.get_ylim()
+        expected = zip(rows.rank_share_min, rows.output_error_max.clip(low, high), strict=True)
+        assert sorted(shown) == sorted(expected)
+    names = {name for family, *_ in plot_acceptance.METHODS.values() for name in family}
+    assert set(table.method) <= names | {"exact"}
 
 
 def test_a_box_without_a_method_says_none() -> None:

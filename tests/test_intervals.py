@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from causalrank.intervals import clopper_pearson, crossed_mean, mean_interval
+from causalrank.intervals import (
+    clopper_pearson,
+    crossed_mean,
+    difference_interval,
+    mean_interval,
+)
 
 
 @pytest.mark.parametrize("n", [2, 5, 50])
@@ -18,6 +23,22 @@ def test_mean_interval_is_students(n):
 def test_one_value_has_no_interval():
     mean, half = mean_interval(np.array([[1.0, 2.0]]))
     assert mean.tolist() == [1.0, 2.0] and np.isnan(half).all()
+
+
+@pytest.mark.parametrize(("first", "last"), [(2, 2), (5, 3), (40, 5)])
+def test_difference_interval_is_welchs(first, last):
+    generator = np.random.default_rng(first)
+    a = generator.standard_normal((first, 3))
+    b = 1 + 4 * generator.standard_normal((last, 3))
+    mean, half = difference_interval(a, b)
+    expected = stats.ttest_ind(b, a, equal_var=False).confidence_interval(0.95)
+    np.testing.assert_allclose([mean - half, mean + half], expected, rtol=1e-9)
+
+
+def test_a_difference_of_constants_is_sure_and_of_one_value_is_not():
+    mean, half = difference_interval(np.ones((3, 2)), np.full((4, 2), 1.5))
+    assert mean.tolist() == [0.5, 0.5] and half.tolist() == [0.0, 0.0]
+    assert np.isnan(difference_interval(np.ones((1, 2)), np.ones((4, 2)))[1]).all()
 
 
 @pytest.mark.parametrize("draws", [1, 7, 400])

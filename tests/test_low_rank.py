@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from causalrank.low_rank import (
+    balanced_exponentials,
     gaussian_projection,
     leading_right_vectors,
     linformer_factors,
@@ -14,6 +15,7 @@ from causalrank.low_rank import (
     right_vectors_of_product,
     segment_means,
     truncation,
+    without_lost_rows,
 )
 
 EPS = np.finfo(float).eps
@@ -75,6 +77,38 @@ def test_landmarks_at_every_token_give_back_any_kernel():
     L, R = nystrom_factors(K, K, K)
     sigma = np.linalg.svd(K, compute_uv=False)
     np.testing.assert_allclose(L @ R.T, K, rtol=0, atol=36 * EPS * sigma[0] / sigma[-1] * K.max())
+
+
+def test_landmarks_do_not_lose_rows_and_columns_of_small_scores():
+    """exp(S) = diag(a) C diag(b) with a and b from exp(-60) to 1 and a well-conditioned C.
+
+    The kernel itself has singular values far below m eps of its largest.
+    """
+    m = 6
+    generator = np.random.default_rng(8)
+    C = np.eye(m) + generator.uniform(0.05, 0.15, (m, m))
+    rows, columns = (-60.0 * generator.permutation(m) / (m - 1) for _ in range(2))
+    S = np.log(C) + rows[:, None] + columns
+    factors = balanced_exponentials(S, S, S)
+    for axis in (0, 1):
+        np.testing.assert_array_equal(factors[1].max(axis=axis), 1.0)
+    L, R = nystrom_factors(*factors)
+    # Exponents below 120 + 3 err by eps times that, all entries by as much, relatively; rows of the
+    # result in the norm of the row, since what is left of b after the rows' maxima is at most one.
+    slack = 2 * m * 123 * EPS * np.linalg.cond(factors[1])
+    scale = np.exp(S.max(axis=1, keepdims=True))
+    np.testing.assert_allclose(L @ R.T / scale, np.exp(S) / scale, rtol=0, atol=slack)
+    with pytest.raises(OverflowError, match="landmarks"):
+        balanced_exponentials(S + 800.0, S, S)
+
+
+def test_rows_that_are_rounding_alone_are_empty():
+    """1/10 + 2/10 - 3/10 is 5.6e-17 in doubles."""
+    L = np.array([[0.1, 0.2, -0.3], [0.1, 0.2, 0.3], [0.0, 0.0, 0.0], [1e-10, 0.0, 0.0]])
+    R = np.eye(3)
+    assert (L[0] @ R.T).sum() != 0.0
+    found = without_lost_rows(L, R)
+    np.testing.assert_array_equal(found, L * np.array([[0.0], [1.0], [1.0], [1.0]]))
 
 
 def test_projections_are_unbiased_with_entries_of_variance_one_over_k():

@@ -153,8 +153,15 @@ def test_failures_stay_below_their_bounds(k, epsilon):
         assert clopper_pearson(int((values > epsilon).sum()), draws)[0] <= bound
 
 
-def test_smallest_k_is_where_frequencies_stay_below():
-    ladder = [2, 4, 8, 16]
-    assert smallest_k(ladder, np.array([0.9, 0.04, 0.06, 0.01]), 0.05) == 16
-    assert smallest_k(ladder, np.array([0.04, 0.03, 0.0, 0.0]), 0.05) == 2
-    assert smallest_k(ladder, np.array([1.0, 1.0, 1.0, 0.05]), 0.05) is None
+@pytest.mark.parametrize("length", [1, 2, 7, 8])
+def test_smallest_k_is_the_first_below_of_falling_frequencies(length):
+    ladder = [2**i for i in range(length)]
+    for place, expected in enumerate([*ladder, None]):
+        frequencies = dict(zip(ladder, [0.05] * place + [0.04] * length, strict=False))
+        assert smallest_k(ladder, frequencies.__getitem__, 0.05) == expected
+
+
+def test_smallest_k_is_enough_and_the_one_before_it_is_not_where_frequencies_waver():
+    frequencies = dict(zip([2, 4, 8, 16, 32], [0.9, 0.04, 0.06, 0.01, 0.0], strict=True))
+    found = smallest_k(list(frequencies), frequencies.__getitem__, 0.05)
+    assert frequencies[found] < 0.05 <= frequencies[found // 2]

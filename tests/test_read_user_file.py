@@ -193,8 +193,9 @@ def test_float8_is_exact(tmp_path, dtype, fraction_bits, bias, finite, largest, 
 )
 def test_float8_that_is_no_number(tmp_path, dtype, pattern, value):
     entry = {"dtype": dtype, "shape": [2, 2], "data_offsets": [0, 4]}
-    data = bytes([0, 0, pattern, 0])
-    path = write_safetensors_raw(tmp_path / "heads.safetensors", {"q": entry, "k": entry}, data)
+    header = {"q": entry, "k": {**entry, "data_offsets": [4, 8]}}
+    data = bytes([0, 0, pattern, 0, 0, 0, 0, 0])
+    path = write_safetensors_raw(tmp_path / "heads.safetensors", header, data)
     assert f"q is {value} at member 0, row 1, column 0" in error(user.require_finite, path)
 
 

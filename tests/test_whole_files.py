@@ -8,8 +8,10 @@ import sys
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from conftest import ROOT
+from figure_style import save
 from whole_files import fail, load_arrays, save_arrays, whole, write_csv
 
 
@@ -89,6 +91,41 @@ for _ in range(40):
     assert (first.returncode, second.returncode) == (0, 0)
     assert seen <= {f"{x}\n" + f"{x * 50}\n" * 1000 for x in "ab"} and seen
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("old", [None, b"old"])
+@pytest.mark.parametrize("suffix", ["npz", "csv", "pdf", "svg", "png"])
+def test_a_full_disk_ends_the_step_in_one_line(small_disk, suffix, old, capsys):
+    """Of arrays, tables and figures, what was there stays."""
+    path = small_disk / f"a.{suffix}"
+    if old:
+        path.write_bytes(old)
+    (small_disk / "other").write_bytes(bytes((1 << 20) - 5 * 4096))
+    with pytest.raises(SystemExit):
+        if suffix == "npz":
+            save_arrays(path, x=np.arange(10_000.0))
+        elif suffix == "csv":
+            write_csv(path, ["x"], [["x" * 100]] * 1000)
+        else:
+            save(noise(), [str(path)], 150)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == f"error: {path} cannot be written: [Errno 28] No space left on device"
+    kept = {file.name: file.read_bytes() for file in small_disk.iterdir() if file.name != "other"}
+    assert kept == ({path.name: old} if old else {})
+
+
+def noise() -> Figure:
+    """A figure of some 100 kB in any format."""
+    figure = Figure()
+    figure.subplots().plot(np.random.default_rng(0).standard_normal(5000))
+    return figure
+
+
+def test_a_folder_that_is_a_file_ends_the_step_in_one_line(tmp_path, capsys):
+    (tmp_path / "a").write_text("")
+    with pytest.raises(SystemExit):
+        write_csv(tmp_path / "a" / "b.csv", ["x"], [])
+    assert f"error: {tmp_path}/a/b.csv cannot be written: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o027, 0o640), (0o077, 0o600)])

@@ -82,6 +82,13 @@ def memory_mb(step: str, N: int, d: int, members: int, limits: Mapping[str, int]
     )
 
 
+def features_megabytes(N: int, d: int, features: int) -> int:
+    """Megabytes that an approximation of an N x N matrix by more than N features or projected
+    tokens holds beyond what `matrices_alive` says: a few arrays of N x features, and directions."""
+    wide = features if features > N else 0
+    return round(BYTES * (6 * N + 3 * d) * wide / 2**20)
+
+
 def seconds(N: int, members: int, limits: Mapping[str, int]) -> float:
     """Seconds that the longest step of a cell may take.
 

@@ -1,26 +1,26 @@
 """The study: its YAML read, checked against the schema, and multiplied out into cells.
 
 Everything here runs while Snakemake reads the Snakefile, so whatever is wrong with a study is said
-before the first job and before any earlier result is touched.
+before the first job and before any earlier result is touched. What is no YAML at all, Snakemake
+meets before this; `python workflow/study.py STUDY` says it in one line too, and prints where the
+results of a good study go.
 """
 
 import difflib
 import itertools
 import math
 import re
-from collections.abc import Hashable, Iterator, Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jsonschema
-import yaml
+
+from plain_yaml import StudyError, key_path, read_yaml, require_plain
 
 DIRECTORY = Path(__file__).resolve().parent
-
-
-class StudyError(Exception):
-    """What is wrong with a study, in one message for its author."""
 
 
 @dataclass(frozen=True, order=True)
@@ -63,45 +63,10 @@ class LengthKey:
         return f"source~{self.source}/N~{self.N}/d~{self.d}"
 
 
+MOST_CELLS = 1_000_000
+"""Of a block; the graph of so many jobs takes longer than anyone waits."""
 DEFAULTS = {"mask": ["bidirectional", "causal"]}
 """Of keys that a block may leave out."""
-
-
-class _UniqueKeyLoader(yaml.CSafeLoader):
-    """YAML's last-one-wins for repeated keys would hide a source; here they are an error."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
-        seen = set()
-        for key_node, _ in node.value:
-            if key_node.tag == "tag:yaml.org,2002:merge":
-                continue
-            key = self.construct_object(key_node, deep=True)
-            if not isinstance(key, Hashable):
-                raise StudyError(
-                    f"{key_node.start_mark.name}, line {key_node.start_mark.line + 1}: "
-                    f"{key!r} cannot be a key; write a word"
-                )
-            if key in seen:
-                raise StudyError(
-                    f"{key_node.start_mark.name}, line {key_node.start_mark.line + 1}: "
-                    f"the key {key!r} appears twice; rename one of them"
-                )
-            seen.add(key)
-        return super().construct_mapping(node, deep)
-
-
-def read_yaml(path: Path) -> Any:
-    try:
-        with path.open(encoding="utf-8") as file:
-            loader = _UniqueKeyLoader(file)
-            try:
-                return loader.get_single_data()
-            finally:
-                loader.dispose()
-    except OSError as error:
-        raise StudyError(f"{path}: {error.strerror}; name a file that exists") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise StudyError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
 
 
 def load(paths: list[Path], overrides: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,24 +115,11 @@ StrictValidator = jsonschema.validators.extend(
 
 def validate(document: Any, schema: str, origin: str) -> None:
     """Raise StudyError for the likeliest violation of a schema, its key path and the remedy."""
-    _require_plain(document, (), origin)
+    require_plain(document, origin)
     validator = StrictValidator(read_schema(schema))
     error = jsonschema.exceptions.best_match(validator.iter_errors(document))
     if error is not None:
         raise StudyError(f"{origin}: {_explain(error)}")
-
-
-def _require_plain(node: Any, path: tuple, origin: str) -> None:
-    """Refuse what YAML allows and no key of ours takes: infinities, keys that are no words."""
-    if isinstance(node, float) and not math.isfinite(node):
-        raise StudyError(f"{origin}: {key_path(path)}: {node} is not allowed; a finite number is")
-    children = node.items() if isinstance(node, dict) else ()
-    for key, child in children:
-        if not isinstance(key, str):
-            raise StudyError(f"{origin}: {key_path(path)}: the key {key!r} is no word; quote it")
-        _require_plain(child, (*path, key), origin)
-    for index, child in enumerate(node if isinstance(node, list) else ()):
-        _require_plain(child, (*path, index), origin)
 
 
 def _explain(error: jsonschema.ValidationError) -> str:
@@ -216,14 +168,6 @@ def _nearest(word: str, allowed: list[str]) -> str:
     return f", did you mean {matches[0]!r}?" if matches else ""
 
 
-def key_path(parts: Any) -> str:
-    """sources.mine.path or cells[0].N, as an author reads it; `study` for the whole."""
-    text = ""
-    for part in parts:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}"
-    return text.lstrip(".") or "study"
-
-
 def _as_list(value: Any) -> list:
     return value if isinstance(value, list) else [value]
 
@@ -266,6 +210,9 @@ def _multiplied(study: Mapping[str, Any], section: str, names: tuple[str, ...]) 
                     f"{where}.source: {source!r} is not among the sources"
                     f"{_nearest(source, known)}; allowed: {', '.join(known)}"
                 )
+        size = math.prod(map(len, axes))
+        if size > MOST_CELLS:
+            raise StudyError(f"{where}: {size} combinations, more than {MOST_CELLS}; take fewer")
         for key in itertools.product(*axes):
             _check_shape(study["sources"][key[0]], LengthKey(*key[:3]), where)
             yield key
@@ -300,10 +247,26 @@ def check_evaluation(study: Mapping[str, Any]) -> None:
 
 def load_claims(path: Path) -> list[dict[str, Any]]:
     """The claims, checked: schema, and ids that differ."""
-    claims = read_yaml(path)
+    try:
+        claims = read_yaml(path)
+    except StudyError as error:
+        raise StudyError(f"claims: {error}") from None
     validate(claims, "claims", str(path))
     ids = [claim["id"] for claim in claims]
     for name in ids:
         if ids.count(name) > 1:
             raise StudyError(f"{path}: the id {name!r} appears twice; rename one of them")
     return claims
+
+
+def main() -> None:
+    try:
+        study = load([Path(sys.argv[1])], {})
+        cells(study), concentrations(study), projections(study), check_evaluation(study)
+    except StudyError as error:
+        sys.exit(f"error in the study: {error}")
+    print(study["results"])
+
+
+if __name__ == "__main__":
+    main()

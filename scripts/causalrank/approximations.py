@@ -12,6 +12,8 @@ from .mixing import scores, softmax
 from .precision import rounded
 
 NO_CAUSAL_FORM = "no causal form: it mixes later tokens into earlier ones"
+"""Said of landmarks too, means of many tokens. Truncation mixes tokens as well, but is kept under
+the mask as an analysis of the matrix, the best of its rank: no method could run it by the token."""
 SOFTMAX_ONLY = "approximates exp(q . k): softmax only"
 ROWS_ONLY = "its rows are softmaxes: row-normalized only"
 FEW_TOKENS = "more landmarks than tokens"
@@ -29,11 +31,16 @@ def _truncation(head: Head, r: int, _: Generator) -> np.ndarray:
 
 
 def nystrom_factors(head: Head, m: int) -> tuple[np.ndarray, np.ndarray]:
-    """Factors, shape (N, m) each, of the head's kernel by m landmarks, means of segments."""
+    """Factors, shape (N, m) each, of the head's kernel by m landmarks, means of segments.
+
+    Of a row-normalized head, rows whose sum is lost in rounding are empty.
+    """
     f, g = (low_rank.segment_means(X, m) for X in (head.F, head.G))
-    return low_rank.nystrom_factors(
-        head.kernel(head.F, g), head.kernel(f, g), head.kernel(f, head.G)
-    )
+    products = (head.F @ g.T, f @ g.T, f @ head.G.T)
+    if head.feature_map == "softmax":
+        products = low_rank.balanced_exponentials(*(S / np.sqrt(f.shape[1]) for S in products))
+    L, R = low_rank.nystrom_factors(*products)
+    return (low_rank.without_lost_rows(L, R) if head.normalization == "row" else L), R
 
 
 def _nystrom(head: Head, m: int, _: Generator) -> np.ndarray:
@@ -84,7 +91,19 @@ def _row_softmax_only(head: Head, k: Strength) -> str:
 
 
 def _landmarks_lack(head: Head, m: int) -> str:
-    return FEW_TOKENS if m > len(head.F) else ""
+    return _bidirectional_only(head, m) or (FEW_TOKENS if m > len(head.F) else "")
+
+
+def _never(strength: Strength, N: int, mask: str) -> bool:
+    return False
+
+
+def _every_token(k: int, N: int, _: str) -> bool:
+    return k >= N
+
+
+def _window_of_all(width: int, N: int, mask: str) -> bool:
+    return width >= N if mask == "causal" else width // 2 >= N - 1
 
 
 @dataclass(frozen=True)
@@ -92,15 +111,17 @@ class Approximation:
     """A_hat, shape (N, N), as `function(head, strength, generator)`.
 
     `lacks(head, strength)` says in words why there is no such approximation, or nothing. `strength`
-    is what a strength is called, `kind` its type. Where `values` is not None, the approximation
-    comes with values of its own, `values(E, v)`. A function raises OverflowError or
-    ZeroDivisionError where its matrix does not exist in float64.
+    is what a strength is called, `kind` its type. `complete(strength, N, mask)` says whether
+    nothing of N tokens is left out, so that there is nothing to gain. Where `values` is not None,
+    the approximation comes with values of its own, `values(E, v)`. A function raises OverflowError
+    or ZeroDivisionError where its matrix does not exist in float64.
     """
 
     strength: str
     kind: type
     function: Function
     lacks: Callable[[Head, Strength], str] = _no_form
+    complete: Callable[[Strength, int, str], bool] = _never
     values: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
 
 
@@ -110,20 +131,24 @@ def _noise(head: Head, strength: float, generator: Generator) -> np.ndarray:
 
 gaussian, orthogonal = random_features.gaussian_directions, random_features.orthogonal_directions
 APPROXIMATIONS: dict[str, Approximation] = {
-    "truncation": Approximation("rank", int, _truncation),
-    "nystrom": Approximation("landmarks", int, _nystrom, _landmarks_lack),
+    "truncation": Approximation("rank", int, _truncation, complete=_every_token),
+    "nystrom": Approximation("landmarks", int, _nystrom, _landmarks_lack, _every_token),
     "nystromformer": Approximation(
         "landmarks",
         int,
         _nystromformer,
         lambda head, m: _row_softmax_only(head, m) or _landmarks_lack(head, m),
+        _every_token,
     ),
-    "linformer": Approximation("projected tokens", int, _linformer, _row_softmax_only),
+    "linformer": Approximation(
+        "projected tokens", int, _linformer, _row_softmax_only, _every_token
+    ),
     "projection": Approximation(
         "projected tokens",
         int,
         lambda head, k, generator: low_rank.projection(head.A, k, generator),
         _bidirectional_only,
+        _every_token,
     ),
     "performer": Approximation(
         "random features", int, partial(_performer, directions=gaussian), _softmax_only
@@ -143,9 +168,13 @@ APPROXIMATIONS: dict[str, Approximation] = {
         "width in tokens",
         int,
         lambda head, width, _: head.of_entries(sparsity.window(head.A, width, head.mask)),
+        complete=_window_of_all,
     ),
     "top_k": Approximation(
-        "keys per row", int, lambda head, k, _: head.of_entries(sparsity.top_k(head.A, k))
+        "keys per row",
+        int,
+        lambda head, k, _: head.of_entries(sparsity.top_k(head.A, k)),
+        complete=_every_token,
     ),
     "decay": Approximation(
         "factor per token",

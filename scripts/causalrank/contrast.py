@@ -41,13 +41,20 @@ class Passed:
         return self.by_attention + self.by_values
 
 
-def passed(passage: Passage, W: Projections, mask: str, scale: float, D: np.ndarray) -> Passed:
-    """The derivative in the direction D, shape (N, d_model), at a layer's `forward` passage."""
-    dq, dk, dv = D @ W.query, D @ W.key, D @ W.value
+def through_scores(
+    passage: Passage, mask: str, scale: float, dq: np.ndarray, dk: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """dS and dA, shape (H, N, N), for dq and dk of shape (H, N, w)."""
     dS = scale * (dq @ passage.k.mT + passage.q @ dk.mT) / np.sqrt(passage.q.shape[2])
     if mask == "causal":
         dS = np.tril(dS)
     weighted = passage.attention * dS
-    dA = weighted - passage.attention * weighted.sum(axis=2, keepdims=True)
+    return dS, weighted - passage.attention * weighted.sum(axis=2, keepdims=True)
+
+
+def passed(passage: Passage, W: Projections, mask: str, scale: float, D: np.ndarray) -> Passed:
+    """The derivative in the direction D, shape (N, d_model), at a layer's `forward` passage."""
+    dq, dk, dv = D @ W.query, D @ W.key, D @ W.value
+    dS, dA = through_scores(passage, mask, scale, dq, dk)
     by_attention, by_values = concatenated(dA @ passage.v), concatenated(passage.attention @ dv)
     return Passed(dS, dA, by_attention, by_values, D + by_attention + by_values)

@@ -28,8 +28,9 @@ CHUNK = 128
 def linear_attention(F: np.ndarray, G: np.ndarray, v: np.ndarray, mask: str) -> np.ndarray:
     """Row-normalized attention, shape (N, d_v), of the kernel F G^T for factors of shape (N, D).
 
-    Without a mask, F (G^T v) over F (G^T 1). Under the causal one the sums run (Katharopoulos et
-    al. 2020), CHUNK tokens at a time, of which the first sees those before and each its chunk.
+    A row without any entry stays zero. Without a mask, F (G^T v) over F (G^T 1). Under the causal
+    one the sums run (Katharopoulos et al. 2020), CHUNK tokens at a time, of which the first sees
+    those before and each its chunk.
     """
     values = np.hstack([v, np.ones((len(v), 1))])
     if mask == "bidirectional":
@@ -41,7 +42,8 @@ def linear_attention(F: np.ndarray, G: np.ndarray, v: np.ndarray, mask: str) -> 
             f, g, x = (X[a : a + CHUNK] for X in (F, G, values))
             products[a : a + CHUNK] = f @ state + np.tril(f @ g.T) @ x
             state += g.T @ x
-    return products[:, :-1] / products[:, -1:]
+    sums = products[:, -1:]
+    return products[:, :-1] / np.where(sums == 0.0, 1.0, sums)
 
 
 def exact_by_rows(q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: str) -> np.ndarray:
@@ -114,7 +116,7 @@ class Deployed:
 RECURRENT = "factored: running sums under the mask"
 DEPLOYED: dict[str, Deployed] = {
     "exact": Deployed("rows in chunks", _exact),
-    "nystrom": Deployed(RECURRENT, _nystrom),
+    "nystrom": Deployed("factored", _nystrom),
     "nystromformer": Deployed("factored", _nystromformer),
     "linformer": Deployed("factored", _linformer),
     "performer": Deployed(RECURRENT, partial(_performer, directions=gaussian_directions)),

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from .low_rank import leading_right_vectors, right_vectors_of_product
-from .mixing import divided_by_row_sums, from_kernel, matrix, normalized_factors, scores
+from .mixing import divided_by_row_sums, from_kernel, matrix, normalized_factors
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,6 @@ class Head:
         if self.normalization == "row":
             F, G = normalized_factors(F, G)
         return right_vectors_of_product(F, G)
-
-    def kernel(self, F: np.ndarray, G: np.ndarray) -> np.ndarray:
-        """What an unmasked, unnormalized matrix of such factors would be, shape (len F, len G)."""
-        return np.exp(scores(F, G)) if self.feature_map == "softmax" else F @ G.T
 
     def of_kernel(self, K: np.ndarray) -> np.ndarray:
         """Kernel values K, shape (N, N), masked and normalized as A is."""

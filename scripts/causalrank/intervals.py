@@ -1,4 +1,4 @@
-"""95 % intervals of a mean, of a mean over two things that are drawn, and of a probability."""
+"""95 % intervals of a mean, of a difference, of a mean over two things drawn, of a probability."""
 
 import numpy as np
 from scipy.special import betaincinv, stdtrit
@@ -17,6 +17,19 @@ def mean_interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return values.mean(axis=0), np.full(values.shape[1:], np.nan)
     half = stdtrit(n - 1, 0.975) * values.std(axis=0, ddof=1) / np.sqrt(n)
     return values.mean(axis=0), half
+
+
+def difference_interval(first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean of `last` minus that of `first`, independent draws along the first axis, and its half
+    interval, by Welch (1947). NaN for one draw; without any variance the half-width is zero."""
+    difference = last.mean(axis=0) - first.mean(axis=0)
+    if min(len(first), len(last)) < 2:
+        return difference, np.full(difference.shape, np.nan)
+    parts = [x.var(axis=0, ddof=1) / len(x) for x in (first, last)]
+    variance = parts[0] + parts[1]
+    weights = parts[0] ** 2 / (len(first) - 1) + parts[1] ** 2 / (len(last) - 1)
+    freedom = np.divide(variance**2, weights, out=np.ones_like(variance), where=weights > 0)
+    return difference, stdtrit(freedom, 0.975) * np.sqrt(variance)
 
 
 def crossed_mean(values: np.ndarray) -> Estimate:

@@ -47,9 +47,9 @@ def methods(
 ) -> Iterator[Method]:
     """A passage's softmax attention, every approximation of it that exists, and what ignores it.
 
-    Every head is approximated by itself, at the strengths of `ladders`. `generator_of(name,
-    strength)` gives the draws, the same for another passage. An approximation that brings values of
-    its own is none of attention alone.
+    Every head is approximated by itself, at the strengths of `ladders` that leave something out.
+    `generator_of(name, strength)` gives the draws, the same for another passage. An approximation
+    that brings values of its own is none of attention alone.
     """
     yield Method("exact", "", passage.attention)
     largest_rank = max(ladders.get("truncation") or [0])
@@ -61,6 +61,8 @@ def methods(
         if APPROXIMATIONS[name].values is not None:
             continue
         for strength in ladder:
+            if APPROXIMATIONS[name].complete(strength, passage.q.shape[1], mask):
+                continue
             generator = generator_of(name, strength)
             found = [approximate(name, head, strength, generator)[0] for head in heads]
             if all(A_hat is not None for A_hat in found):

@@ -31,7 +31,8 @@ def truncation(A: np.ndarray, r: int, vectors: np.ndarray) -> np.ndarray:
 
     The best approximation of that rank (Eckart and Young 1936); the square of its distance in the
     Frobenius norm can exceed the best one by the error that `leading_right_vectors` states. A rank
-    of N or more gives A but for rounding. It does not keep a mask's zeros.
+    of N or more gives A but for rounding. It does not keep a mask's zeros: no causal
+    method.
     """
     V = vectors[:, :r]
     return (A @ V) @ V.T
@@ -43,6 +44,36 @@ def segment_means(X: np.ndarray, m: int) -> np.ndarray:
     return np.add.reduceat(X, starts[:-1]) / np.diff(starts)[:, None]
 
 
+def balanced_exponentials(
+    to_landmarks: np.ndarray, between: np.ndarray, from_landmarks: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """exp of the scores of `nystrom_factors`, of the same shapes, balanced.
+
+    The middle one is exp(-r_i) exp(S_ij) exp(-c_j), each row's and each column's largest entry
+    being one, and the others make up for it, so that the product is that of the exponentials, but
+    the cutoff of the inverse removes no row or column only because its scores are small. Raises
+    OverflowError where what makes up for it leaves float64.
+    """
+    rows = between.max(axis=1, keepdims=True)
+    columns = (between - rows).max(axis=0)
+    with np.errstate(over="ignore"):
+        left, right = np.exp(to_landmarks - columns), np.exp(from_landmarks - rows)
+    if not (np.isfinite(left).all() and np.isfinite(right).all()):
+        raise OverflowError("the kernel at the landmarks overflows float64")
+    return left, np.exp(between - rows - columns), right
+
+
+def without_lost_rows(L: np.ndarray, R: np.ndarray) -> np.ndarray:
+    """L, shape (N, m), with zeros for each row of L R^T whose sum may be rounding alone.
+
+    That is where it is at most N eps times the row's sum in |L| |R|^T: divided by it, the row would
+    be as large as any other.
+    """
+    sums, sizes = L @ R.sum(axis=0), np.abs(L) @ np.abs(R).sum(axis=0)
+    lost = np.abs(sums) <= len(R) * np.finfo(float).eps * sizes
+    return np.where(lost[:, None], 0.0, L)
+
+
 def nystrom_factors(
     to_landmarks: np.ndarray, between: np.ndarray, from_landmarks: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -50,7 +81,7 @@ def nystrom_factors(
 
     The three arguments are those matrices, of shape (N, m), (m, m) and (m, N), where q~, k~ are
     landmarks. In the paper each is a row softmax, and the inverse is iterated for. Of the kernel
-    itself they make an approximation to which masks and both normalizations apply afterwards.
+    itself they make an approximation that can be normalized afterwards or not.
     Singular values of the middle one below m eps of its largest count as zeros.
     """
     cutoff = len(between) * np.finfo(float).eps
@@ -76,8 +107,12 @@ def linformer_factors(
 ) -> tuple[np.ndarray, np.ndarray]:
     """softmax(q (E k)^T / sqrt(d)), shape (N, size), and F, shape (size, N), A_hat's factors.
 
-    E and F are independent Gaussian projections; Wang et al. 2020, equation 7, where they are
-    learned. `size` is their k, and does not depend on N.
+    E and F are independent Gaussian projections, of the form of Wang et al. 2020, equation 7, where
+    they are learned. `size` is their k, and does not depend on N. No such draw approximates
+    attention: F has the mean zero, and so A_hat, which tends to zero as k grows. Nor does one R for
+    both: the weighted mean of R's rows tends to the scores over k. Theorem 2 of the paper has
+    E = delta R and F = exp(-delta) R; as delta vanishes, so do the projected scores, and every row
+    of A_hat is the mean of R's.
     """
     E, F = (gaussian_projection(size, len(k), generator) for _ in range(2))
     S = q @ (E @ k).T / np.sqrt(q.shape[1])

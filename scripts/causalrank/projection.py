@@ -33,14 +33,14 @@ with eps |x| |w| in the place of eps |x.w|.
 exactly, so that ||P R^T R w - P w|| <= eps ||P||_F |w| fails with a probability of at most
 2 / (k eps^2), whatever n is: that form needs no logarithm. Relatively to ||P w|| the mean square
 is (kappa + 1) / k with the `amplification` kappa = ||P||_F^2 |w|^2 / ||P w||^2. It is at least the
-stable rank of P, and the theorem's form holds when kappa stays below k eps^2. For a softmax of
+stable rank of P, and the theorem's form holds when kappa stays well below k eps^2. For a softmax of
 random scores of unit variance kappa tends to e E w^2 / (E w)^2 for independent entries of a mean
 E w that is not zero, whatever n is; for w less its mean it grows like e n / (e - 1), and for one
 token's w like n.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -133,11 +133,16 @@ def failure_bounds(column: Column, k: int, epsilon: float) -> tuple[float, float
     return *markov, min(1.0, len(column.image) * row_failure_bound(k, epsilon))
 
 
-def smallest_k(ladder: list[int], frequencies: np.ndarray, allowed: float) -> int | None:
-    """The first k of a rising ladder from which on all failure frequencies, (ladder,), are below.
+def smallest_k(ladder: list[int], frequency: Callable[[int], float], allowed: float) -> int | None:
+    """A k of a rising ladder at which less than `allowed` fail, and not at the one before it.
 
-    None where that of the last k is not.
+    By bisection: mean squares fall with k, so that there is one such k but for draws near
+    `allowed`. None where the last k is not enough.
     """
-    above = np.flatnonzero(frequencies >= allowed)
-    first = above[-1] + 1 if above.size else 0
-    return ladder[first] if first < len(ladder) else None
+    if frequency(ladder[-1]) >= allowed:
+        return None
+    low, high = -1, len(ladder) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if frequency(ladder[middle]) < allowed else (middle, high)
+    return ladder[high]

@@ -8,7 +8,8 @@ def quantized(A: np.ndarray, bits: int) -> np.ndarray:
 
     The spacing is the row's largest modulus over 2^(bits - 1) - 1 (Dettmers et al. 2022, section
     2.1, by rows): zeros stay zeros, and no entry changes by more than half a spacing. Ties go to
-    even multiples. Raises ValueError for fewer than two bits.
+    even multiples. One bit is the sign, which nonnegative rows, as those of a softmax, do not use:
+    for them 4 bits are zero and 7 levels above it. Raises ValueError for fewer than two bits.
     """
     if bits < 2:
         raise ValueError(f"{bits} bits leave zero alone")

@@ -16,7 +16,7 @@ rule judge_claims:
     params:
         code=digest("judge_claims.py", "tables"),
     shell:
-        "python scripts/judge_claims.py --claims {input.claims:q} --tables {input.tables}"
+        "python scripts/judge_claims.py --claims={input.claims:q} --tables {input.tables}"
         " --output {output.table} --markdown {output.page} 2> {log}"
 
 

@@ -15,8 +15,12 @@ def read_study():
         root = Path(workflow.basedir).parent
         sys.exit(f"error: run snakemake in {root}, or with --directory {root}")
     files = [Path(os.path.relpath(path)) for path in workflow.overwrite_configfiles]
+    files = files or [Path("config/config.yaml")]
     try:
-        study = studies.load(files or [Path("config/config.yaml")], workflow.config_settings.config)
+        study = studies.load(files, workflow.config_settings.config)
+    except studies.StudyError as error:
+        sys.exit(f"error in the study: {error}")
+    try:
         grid = studies.cells(study)
         studies.check_evaluation(study)
         lengths = [*studies.concentrations(study), *studies.projections(study)]
@@ -25,7 +29,7 @@ def read_study():
         check_length_memory(study)
         return study, grid, studies.load_claims(Path(study["claims"]))
     except studies.StudyError as error:
-        sys.exit(f"error in the study: {error}")
+        sys.exit(f"error in the study: {', '.join(map(str, files))}: {error}")
 
 
 def check_user_files(study, grid):
@@ -196,7 +200,8 @@ TABLES = [
         *(*GATHERED, *CONTROLS, "verdicts", "summary", *(["heads"] if MODELS else [])),
         *("growth", "growth_sizes", "growth_slopes", "horizon", "tails"),
         *(["concentration", "concentration_layers"] if CONCENTRATION else []),
-        *("layer_ranks", "layer_passage", "contrast_controls", "head_pairs", "task_runs", "tasks"),
+        *("layer_ranks", "layer_passage", "contrast_controls", "head_pairs"),
+        *("task_runs", "tasks", "task_differences"),
         *("approximate_layers", "acceptance", "acceptance_history"),
         *PROJECTED,
     )

