@@ -39,7 +39,7 @@ def install() -> None:
 
 
 def configuration(folder: Path, ports: list[int]) -> str:
-    """Nodes as large as asked for, memory and time enforced, decisions within a second."""
+    """Memory and time enforced, decisions within a second; a core a node, which one job loses."""
     host = socket.gethostname().split(".")[0]
     names = f"node[1-{NODES}]"
     return f"""{MADE_BY}{os.getpid()}
@@ -70,7 +70,7 @@ KillWait=2
 SlurmdTimeout={NODE_LOST}
 ReturnToService=2
 NodeName={names} NodeHostname={host} NodeAddr=127.0.0.1 Port=[{ports[1]}-{ports[-1]}] \
-CPUs=2 RealMemory={NODE_MB} State=UNKNOWN
+CPUs=1 RealMemory={NODE_MB} State=UNKNOWN
 PartitionName=main Nodes={names} Default=YES MaxTime=1-0 State=UP
 """
 

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -15,24 +14,16 @@ from conftest import ROOT, Repository
 
 pytestmark = pytest.mark.cluster
 
-RESULTS = "results/cluster"
-STUDY = f"""
-results: {RESULTS}
-sources: {{drawn: {{kind: gaussian, members: 2}}}}
-cells: [{{source: drawn, N: 16, d: 2, feature_map: [relu, softmax]}}]
-approximations: {{noise: [0.1]}}
-evaluation: {{d_model: 4, N: 6, heads: [1, 2], score_scales: [1], seeds: 2, tasks: 2}}
-"""
+SMOKE = ("--configfile", "config/smoke.yaml")
+RESULTS = "results/smoke"
 ON_SLURM = ("--workflow-profile", "slurm", "--resources", f"mem_mb={slurm_setup.NODE_MB}")
 CONTROLS = ("two_token", "running_sum", "all_ones", "product_rank")
-FEW = [f"{RESULTS}/tables/{name}.csv" for name in CONTROLS]
+FEW = (*SMOKE, "--", *(f"{RESULTS}/tables/{name}.csv" for name in CONTROLS))
 """A job each, beside nothing else."""
-ALL = [f"{RESULTS}/claims.csv", f"{RESULTS}/tables/packages.csv"]
-"""Of everything that the study makes, all but figures and pages, which are local either way."""
 PATIENCE = 300.0  # seconds
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def slurm() -> Iterator[slurm_cluster.Cluster]:
     try:
         with slurm_cluster.cluster() as cluster:
@@ -41,27 +32,10 @@ def slurm() -> Iterator[slurm_cluster.Cluster]:
         pytest.skip(f"no Slurm here: {reason}")
 
 
-def local_run(folder: Path, targets: list[str]) -> dict[str, bytes]:
-    """What a local run writes."""
-    local = Repository(folder / "local")
-    local.write("study.yaml", STUDY)
-    local.snakemake("--cores", "2", *to_make(targets))
-    return local.outputs(RESULTS)
-
-
-def to_make(targets: list[str]) -> list[str]:
-    return ["--configfile", "study.yaml", "--", *targets]
-
-
-@pytest.fixture(scope="module")
-def few(slurm, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    return local_run(tmp_path_factory.mktemp("few"), FEW)
-
-
 @pytest.fixture
-def cluster_repository(slurm, repository: Repository) -> Repository:
-    repository.write("study.yaml", STUDY)
-    return repository
+def few(smoke_repository: Repository) -> dict[str, bytes]:
+    outputs = smoke_repository.outputs(RESULTS)
+    return {path: outputs[path] for path in (f"tables/{name}.csv" for name in CONTROLS)}
 
 
 def misbehaving(repository: Repository, **kinds: str) -> None:
@@ -76,7 +50,7 @@ def misbehaving(repository: Repository, **kinds: str) -> None:
 
 def start(repository: Repository) -> subprocess.Popen:
     return subprocess.Popen(
-        repository.command(*ON_SLURM, *to_make(FEW)),
+        repository.command(*ON_SLURM, *FEW),
         cwd=repository.folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -107,32 +81,31 @@ def history(slurm: slurm_cluster.Cluster, control: str, field: str) -> list[str]
     return [value for comment, _, value in jobs if comment.endswith(f"wildcards_{control}")]
 
 
-def test_bytes_are_those_of_a_local_run(cluster_repository, tmp_path):
-    run = cluster_repository.snakemake(*ON_SLURM, *to_make(ALL))
+def test_bytes_are_those_of_a_local_run(slurm, smoke_repository, repository):
+    run = repository.snakemake(*ON_SLURM, *SMOKE)
     assert "submitted with SLURM jobid" in run.stdout
     assert "No wall time" not in run.stdout and "No job memory" not in run.stdout
-    assert cluster_repository.outputs(RESULTS) == local_run(tmp_path, ALL)
-    again = cluster_repository.snakemake("-n", *to_make(ALL))
-    assert "Nothing to be done" in again.stdout
+    assert repository.outputs(RESULTS) == smoke_repository.outputs(RESULTS)
+    assert not repository.planned(SMOKE[1])
 
 
-def test_what_happens_to_jobs_costs_a_retry(slurm, few, cluster_repository):
+def test_what_happens_to_jobs_costs_a_retry(slurm, few, repository):
     misbehaving(
-        cluster_repository,
+        repository,
         two_token="memory",
         running_sum="hang",
         all_ones="hang",
         product_rank="late",
     )
-    run = start(cluster_repository)
-    long, _, threads = noted(cluster_repository, "running_sum", run)
+    run = start(repository)
+    long, _, threads = noted(repository, "running_sum", run)
     assert threads == "1"
     slurm.ask("scontrol", "update", f"jobid={long}", "TimeLimit=1")
-    slurm.ask("scancel", noted(cluster_repository, "all_ones", run)[0])
-    slurm.lose(noted(cluster_repository, "product_rank", run)[1])
+    slurm.ask("scancel", noted(repository, "all_ones", run)[0])
+    slurm.lose(noted(repository, "product_rank", run)[1])
     output = run.communicate(timeout=PATIENCE)[0]
     assert run.returncode == 0, output[-4000:]
-    assert cluster_repository.outputs(RESULTS) == few
+    assert repository.outputs(RESULTS) == few
     for control, state in {
         "two_token": "FAILED",
         "running_sum": "TIMEOUT",
@@ -140,7 +113,7 @@ def test_what_happens_to_jobs_costs_a_retry(slurm, few, cluster_repository):
         "product_rank": "NODE_FAIL",
     }.items():
         assert history(slurm, control, "%T")[-2:] == [state, "COMPLETED"]
-    job, node, _ = noted(cluster_repository, "two_token", run)
+    job, node, _ = noted(repository, "two_token", run)
     log = (slurm.folder / f"{node}.log").read_text(encoding="utf-8")
     assert [line for line in log.splitlines() if f"StepId={job}." in line and "memory" in line], log
     first, second = (int(value.rstrip("M")) for value in history(slurm, "two_token", "%m")[-2:])
@@ -148,18 +121,18 @@ def test_what_happens_to_jobs_costs_a_retry(slurm, few, cluster_repository):
     assert history(slurm, "running_sum", "%l")[-2:] == ["1:00", "10:00"]
 
 
-def test_a_killed_run_is_resumed_by_the_same_command(slurm, few, cluster_repository, tmp_path):
-    misbehaving(cluster_repository, two_token="hang")
-    run = start(cluster_repository)
-    left = noted(cluster_repository, "two_token", run)[0]
+def test_a_killed_run_is_resumed_by_the_same_command(slurm, few, repository, tmp_path):
+    misbehaving(repository, two_token="hang")
+    run = start(repository)
+    left = noted(repository, "two_token", run)[0]
     elsewhere = ("sbatch", "--parsable", "--job-name=causalrank_x", f"--chdir={tmp_path}")
     other = slurm.ask(*elsewhere, "--output=/dev/null", "--wrap=sleep 600")
     os.killpg(run.pid, signal.SIGKILL)
     run.wait()
     state = ("squeue", "--states=all", "--noheader", "--format=%T", "--jobs")
     assert slurm.ask(*state, left) == "RUNNING"
-    resumed = cluster_repository.snakemake(*ON_SLURM, *to_make(FEW))
+    resumed = repository.snakemake(*ON_SLURM, *FEW)
     assert "cancelling the jobs that an earlier run left" in resumed.stdout
     assert slurm.ask(*state, left) == "CANCELLED"
     assert slurm.ask(*state, other) == "RUNNING"
-    assert cluster_repository.outputs(RESULTS) == few
+    assert repository.outputs(RESULTS) == few

@@ -1,0 +1,31 @@
+"""What the profiles share, and what an option says of the machines that jobs run on."""
+
+import re
+
+import pytest
+import yaml
+
+from conftest import ROOT
+
+SLURM, DEFAULT = (
+    yaml.safe_load((ROOT / "workflow" / "profiles" / name / "config.yaml").read_text())
+    for name in ("slurm", "default")
+)
+
+
+def test_the_slurm_profile_has_all_of_the_default_one():
+    """One replaces the other: Snakemake reads a single profile of the workflow."""
+    assert DEFAULT.items() <= SLURM.items()
+
+
+def test_a_lost_job_is_submitted_by_snakemake_alone():
+    assert SLURM["retries"] > 0 and SLURM["slurm-no-requeue"]
+
+
+@pytest.mark.workflow
+def test_a_cell_must_fit_the_stated_node(repository):
+    run = repository.snakemake(
+        "-n", "--configfile", "config/smoke.yaml", "--resources", "mem_mb=101", expect=1
+    )
+    assert re.search(r"needs \d+ MB.*, and there are 101 MB", run.stdout)
+    assert "Traceback" not in run.stdout
