@@ -23,7 +23,7 @@ from projection_tables import (
 )
 from whole_files import write_csv
 
-DRAWS = 200
+DRAWS = 100
 UNIFORM_DRAWS = 25
 
 

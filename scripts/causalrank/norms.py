@@ -3,6 +3,8 @@
 import numpy as np
 
 STEPS = 12
+FAR = 200
+"""Binary orders of magnitude from 1 from which a matrix is scaled."""
 
 
 def spectral_norm(E: np.ndarray, start: np.ndarray, steps: int = STEPS) -> float:
@@ -41,11 +43,15 @@ def frobenius_norm(X: np.ndarray) -> float:
 
 
 def scaled_down(X: np.ndarray) -> tuple[np.ndarray, int]:
-    """X over 2^exponent, and the exponent: a power, so that nothing is rounded; below one."""
+    """X over 2^exponent, and the exponent: a power, so that nothing is rounded.
+
+    X itself where the square of its largest entry is far from the ends of double precision; else
+    the largest entry is below one.
+    """
     exponent = int(np.frexp(max(X.max(), -X.min()))[1])
+    if abs(exponent) < FAR:
+        return X, 0
     half = exponent // 2  # in two steps: 2^-exponent may be no double
-    if abs(exponent) < 1000:
-        return X * 2.0**-exponent, exponent
     return X * 2.0**-half * 2.0 ** (half - exponent), exponent
 
 

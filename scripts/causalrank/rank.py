@@ -99,12 +99,16 @@ def _product_rank(F: np.ndarray, G: np.ndarray, p: int) -> tuple[int, float]:
     """The rank of F G^T modulo p, and the bits of its entries once their rows are whole."""
     f_rows, f_bits = residues(F, p)
     g_rows, g_bits = residues(G, p)
+    bits = f_bits + g_bits + math.log2(F.shape[1])
+    if min(len(F), len(G)) <= F.shape[1]:  # the product is no larger than a basis
+        product = _modular(f_rows, p) * _modular(g_rows, p).transpose()
+        return int(product.rank()), bits
     f_basis, g_basis = _row_space(f_rows, p), _row_space(g_rows, p)
     rank = 0
     if f_basis and g_basis:
         product = flint.nmod_mat(f_basis, p) * flint.nmod_mat(g_basis, p).transpose()
         rank = int(product.rank())
-    return rank, f_bits + g_bits + math.log2(F.shape[1])
+    return rank, bits
 
 
 def bidirectional_rank(F: np.ndarray, G: np.ndarray, p: int) -> ExactRank:
