@@ -41,7 +41,7 @@ LAYERS = "--d-model 64 --N 192 --heads 4 --score-scales 1 --seeds 1"
 COMMANDS_OF_LAYERS = {
     "evaluate_layers": f"{LAYERS} --rank-threshold 1e-6 --ranks r.csv --passage p.csv",
     "approximate_layers": f"{LAYERS} --rank-threshold 1e-6 --truncation 8 --output a.csv",
-    "evaluate_tasks": f"{LAYERS} --tasks 1 --runs runs.csv --output t.csv",
+    "evaluate_tasks": f"{LAYERS} --tasks 1 --runs runs.csv --differences d.csv --output t.csv",
 }
 
 

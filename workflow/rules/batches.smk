@@ -14,10 +14,11 @@ def seconds(cell):
     return resources.seconds(cell.N, members(STUDY["sources"][cell.source]), STUDY["limits"])
 
 
+# A drawn source counts as five members: no growth rate depends on their number, so no batch may.
 def growth_seconds(key):
     source, longest = STUDY["sources"][key.source], STUDY["limits"]["horizon_N"]
     tokens = min(tokens_of(source, longest), longest)
-    return resources.combination_seconds(key.d, tokens, members(source))
+    return resources.combination_seconds(key.d, tokens, 5 if is_drawn(key) else members(source))
 
 
 BATCHES = batches.plan({cell: seconds(cell) for cell in GRID})
