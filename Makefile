@@ -28,7 +28,8 @@ smoke:
 	$(MAKE) results STUDY=config/smoke.yaml
 
 test: .venv/test.stamp
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -ra --durations=15
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "not cluster" -ra --durations=15
+	@echo "left out: the tests on a Slurm cluster, which install one; make test-slurm runs them"
 
 # Needs root; installs Debian's Slurm where there is none.
 test-slurm: .venv/test.stamp
