@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 import yaml
 
@@ -28,4 +29,21 @@ def test_a_cell_must_fit_the_stated_node(repository):
         "-n", "--configfile", "config/smoke.yaml", "--resources", "mem_mb=101", expect=1
     )
     assert re.search(r"needs \d+ MB.*, and there are 101 MB", run.stdout)
+    assert "Traceback" not in run.stdout
+
+
+@pytest.mark.workflow
+def test_a_users_file_must_fit_the_stated_node(repository):
+    """Not the machine on which Snakemake runs."""
+    q = np.zeros((70_000, 1))
+    np.savez(repository.folder / "heads.npz", q=q, k=q)
+    repository.write(
+        "study.yaml",
+        "sources: {mine: {kind: file, path: heads.npz}}\n"
+        "cells: [{source: mine, N: 4, d: 1, feature_map: relu}]\n",
+    )
+    run = repository.snakemake(
+        "-n", "--configfile", "study.yaml", "--resources", "mem_mb=1", expect=1
+    )
+    assert "heads.npz: its arrays take 1.12 MB as float64, more than the 1 MB allowed" in run.stdout
     assert "Traceback" not in run.stdout
