@@ -22,8 +22,7 @@ SMOKE = ("--configfile", "config/smoke.yaml")
 RESULTS = "results/smoke"
 ON_SLURM = ("--workflow-profile", "slurm", "--resources", f"mem_mb={slurm_setup.NODE_MB}")
 CONTROLS = ("two_token", "running_sum", "all_ones", "product_rank", "rank_one_softmax")
-FEW = (*SMOKE, "--", *(f"{RESULTS}/tables/{name}.csv" for name in CONTROLS))
-"""A job each, beside nothing else."""
+"""Tables of a job each, beside nothing else."""
 PATIENCE = 1200.0  # seconds, for a whole run
 THREADS = {"OMP_NUM_THREADS": "7", "OPENBLAS_NUM_THREADS": "7", "MKL_NUM_THREADS": "7"}
 """As a login node may have them: no job may take them over."""
@@ -38,10 +37,13 @@ def slurm() -> Iterator[slurm_cluster.Cluster]:
         pytest.skip(f"no Slurm here: {reason}")
 
 
-@pytest.fixture
-def few(smoke_repository: Repository) -> dict[str, bytes]:
+def only(controls: tuple[str, ...]) -> tuple[str, ...]:
+    return (*SMOKE, "--", *(f"{RESULTS}/tables/{name}.csv" for name in controls))
+
+
+def undisturbed(smoke_repository: Repository, controls: tuple[str, ...]) -> dict[str, bytes]:
     outputs = smoke_repository.outputs(RESULTS)
-    return {path: outputs[path] for path in (f"tables/{name}.csv" for name in CONTROLS)}
+    return {path: outputs[path] for path in sorted(f"tables/{name}.csv" for name in controls)}
 
 
 class Run:
@@ -135,7 +137,7 @@ def test_bytes_are_those_of_a_local_run(slurm, smoke_repository, repository):
     assert not repository.planned(SMOKE[1])
 
 
-def test_what_happens_to_jobs_costs_a_retry(slurm, few, repository):
+def test_what_happens_to_jobs_costs_a_retry(slurm, smoke_repository, repository):
     """One over its memory, one over its time, one cancelled, one killed, one whose node is lost."""
     misbehaving(
         repository,
@@ -146,14 +148,14 @@ def test_what_happens_to_jobs_costs_a_retry(slurm, few, repository):
         product_rank="late",
     )
     before = {name: len(history(slurm, name, "%T")) for name in CONTROLS}
-    run = Run(repository, *FEW)
+    run = Run(repository, *only(CONTROLS))
     slurm.ask("scontrol", "update", f"jobid={run.noted('running_sum')['job']}", "TimeLimit=1")
     slurm.ask("scancel", run.noted("all_ones")["job"])
     run.noted("rank_one_softmax")
     os.kill(process_of(repository, "rank_one_softmax"), signal.SIGKILL)
     slurm.lose(run.noted("product_rank")["node"])
     run.finish()
-    assert repository.outputs(RESULTS) == few
+    assert repository.outputs(RESULTS) == undisturbed(smoke_repository, CONTROLS)
 
     def of(control: str, field: str) -> list[str]:
         return history(slurm, control, field)[before[control] :]
@@ -175,18 +177,19 @@ def test_what_happens_to_jobs_costs_a_retry(slurm, few, repository):
     assert of("running_sum", "%l")[:2] == ["1:00", "10:00"]
 
 
-def test_a_killed_run_is_resumed_by_the_same_command(slurm, few, repository, tmp_path):
+def test_a_killed_run_is_resumed_by_the_same_command(slurm, smoke_repository, repository, tmp_path):
+    few = CONTROLS[:2]
     misbehaving(repository, two_token="hang")
-    run = Run(repository, *FEW)
+    run = Run(repository, *only(few))
     left = run.noted("two_token")
     elsewhere = ("sbatch", "--parsable", "--job-name=causalrank_x", f"--chdir={tmp_path}")
     other = slurm.ask(*elsewhere, "--output=/dev/null", "--wrap=sleep 3000")
     run.kill()
     state = ("squeue", "--states=all", "--noheader", "--format=%T", "--jobs")
     assert slurm.ask(*state, left["job"]) == "RUNNING"
-    said = Run(repository, *FEW).finish()
+    said = Run(repository, *only(few)).finish()
     assert "cancelling the jobs that an earlier run left" in said
     assert slurm.ask(*state, left["job"]) == "CANCELLED"
     assert slurm.ask(*state, other) in ("PENDING", "RUNNING")
-    assert repository.outputs(RESULTS) == few
+    assert repository.outputs(RESULTS) == undisturbed(smoke_repository, few)
     assert {left[name] for name in THREADS} == {left["cores"]} == {"1"}
