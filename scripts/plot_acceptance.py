@@ -86,7 +86,7 @@ def draw_panel(axes: Axes, rows: pd.DataFrame) -> None:
 
 
 def draw(acceptance: pd.DataFrame, font_size: float) -> Figure:
-    table = acceptance[acceptance.method != "exact"].copy()
+    table = acceptance.copy()
     table["strength"] = table.strength.fillna("").astype(str)
     figure, (panels,) = sheet(font_size, 100, 1, 2, sharey=True)
     for axes, mask in zip(panels, MASKS, strict=True):

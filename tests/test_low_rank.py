@@ -8,6 +8,7 @@ import pytest
 from causalrank.low_rank import (
     balanced_exponentials,
     gaussian_projection,
+    iterated_inverse,
     leading_right_vectors,
     linformer_factors,
     nystrom_factors,
@@ -143,3 +144,19 @@ def test_linformer_by_loops():
         output = sum(w * x for w, x in zip(weights, values, strict=True)) / math.fsum(weights)
         # Of weights below exp(10), whose exponents have an absolute error of some eps.
         np.testing.assert_allclose(P[i] @ (F @ v), output, rtol=0, atol=200 * EPS)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 4, 9])
+def test_iterated_inverse_by_its_residual(steps):
+    """Of a symmetric P with eigenvalue s, the residual r = 1 - s z becomes r^3 (3 + r) / 4."""
+    values = np.array([1.0, 0.5, 0.1, 0.01])
+    Q = np.linalg.qr(np.random.default_rng(6).standard_normal((4, 4)))[0]
+    P = Q * values @ Q.T
+    residual = 1 - values**2 / np.abs(P).sum(axis=0).max() ** 2
+    for _ in range(steps):
+        residual = residual**3 * (3 + residual) / 4
+    expected = Q * ((1 - residual) / values) @ Q.T
+    # A step rounds products of entries up to 1 / 0.01 some dozen times, and passes errors on.
+    np.testing.assert_allclose(
+        iterated_inverse(P, steps), expected, rtol=0, atol=1e3 * EPS / values[-1]
+    )

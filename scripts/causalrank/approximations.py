@@ -16,6 +16,8 @@ NO_CAUSAL_FORM = "no causal form: it mixes later tokens into earlier ones"
 the mask as an analysis of the matrix, the best of its rank: no method could run it by the token."""
 SOFTMAX_ONLY = "approximates exp(q . k): softmax only"
 ROWS_ONLY = "its rows are softmaxes: row-normalized only"
+INVERSE_STEPS = 6
+"""Of Nystromformer, as its authors' program has them."""
 FEW_TOKENS = "more landmarks than tokens"
 NOT_FINITE = "an entry is beyond the largest number of the format"
 
@@ -49,10 +51,14 @@ def _nystrom(head: Head, m: int, _: Generator) -> np.ndarray:
 
 
 def nystromformer_factors(head: Head, m: int) -> tuple[np.ndarray, np.ndarray]:
-    """Factors, shape (N, m) each, by m landmarks of three row softmaxes."""
+    """Factors, shape (N, m) each, by m landmarks of three row softmaxes, and few steps of inverse.
+
+    Xiong et al. 2021, without the convolution of values that their layers add.
+    """
     f, g = (low_rank.segment_means(X, m) for X in (head.F, head.G))
     rows = ((head.F, g), (f, g), (f, head.G))
-    return low_rank.nystrom_factors(*(softmax(q, k, "bidirectional", "row") for q, k in rows))
+    left, middle, right = (softmax(q, k, "bidirectional", "row") for q, k in rows)
+    return left @ low_rank.iterated_inverse(middle, INVERSE_STEPS), right.T
 
 
 def _nystromformer(head: Head, m: int, _: Generator) -> np.ndarray:
@@ -138,7 +144,6 @@ APPROXIMATIONS: dict[str, Approximation] = {
         int,
         _nystromformer,
         lambda head, m: _row_softmax_only(head, m) or _landmarks_lack(head, m),
-        _every_token,
     ),
     "linformer": Approximation(
         "projected tokens", int, _linformer, _row_softmax_only, _every_token

@@ -77,15 +77,31 @@ def without_lost_rows(L: np.ndarray, R: np.ndarray) -> np.ndarray:
 def nystrom_factors(
     to_landmarks: np.ndarray, between: np.ndarray, from_landmarks: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Factors, shape (N, m) each, of K(q, k~) K(q~, k~)^+ K(q~, k) (Xiong et al. 2021, section 3).
+    """Factors, shape (N, m) each, of K(q, k~) K(q~, k~)^+ K(q~, k) (Williams and Seeger 2001).
 
-    The three arguments are those matrices, of shape (N, m), (m, m) and (m, N), where q~, k~ are
-    landmarks. In the paper each is a row softmax, and the inverse is iterated for. Of the kernel
-    itself they make an approximation that can be normalized afterwards or not.
-    Singular values of the middle one below m eps of its largest count as zeros.
+    The three arguments are those matrices of a kernel K, of shape (N, m), (m, m) and (m, N), where
+    q~, k~ are landmarks. They make an approximation that can be normalized afterwards or not.
+    Singular values of the middle one below m eps of its largest count as zeros. That is no
+    regularization: an inverse with a higher cutoff errs less on kernels with many small ones.
     """
     cutoff = len(between) * np.finfo(float).eps
     return to_landmarks @ np.linalg.pinv(between, rcond=cutoff), from_landmarks.T
+
+
+def iterated_inverse(P: np.ndarray, steps: int) -> np.ndarray:
+    """An approximation of P's inverse, shape (m, m), by `steps` of Xiong et al. 2021, section 3.
+
+    Z <- Z (13 I - P Z (15 I - P Z (7 I - P Z))) / 4 from Z = P^T / (||P||_1 ||P||_inf). Errors
+    I - P Z shrink by the third power at the end, but directions of small singular values take many
+    steps to come up: few steps are a regularization, and part of the method.
+    """
+    size = np.abs(P)
+    Z = P.T / (size.sum(axis=0).max() * size.sum(axis=1).max())
+    one = np.eye(len(P))
+    for _ in range(steps):
+        PZ = P @ Z
+        Z = Z @ (13 * one - PZ @ (15 * one - PZ @ (7 * one - PZ))) / 4
+    return Z
 
 
 def gaussian_projection(k: int, N: int, generator: np.random.Generator) -> np.ndarray:
