@@ -6,9 +6,9 @@ from functools import partial
 
 import numpy as np
 
-from . import low_rank, perturbation, quantization, random_features, sparsity
+from . import landmarks, low_rank, perturbation, quantization, random_features, sparsity
 from .head import Head
-from .mixing import scores, softmax
+from .mixing import scores
 from .precision import rounded
 
 NO_CAUSAL_FORM = "no causal form: it mixes later tokens into earlier ones"
@@ -16,8 +16,6 @@ NO_CAUSAL_FORM = "no causal form: it mixes later tokens into earlier ones"
 the mask as an analysis of the matrix, the best of its rank: no method could run it by the token."""
 SOFTMAX_ONLY = "approximates exp(q . k): softmax only"
 ROWS_ONLY = "its rows are softmaxes: row-normalized only"
-INVERSE_STEPS = 6
-"""Of Nystromformer, as its authors' program has them."""
 FEW_TOKENS = "more landmarks than tokens"
 NOT_FINITE = "an entry is beyond the largest number of the format"
 
@@ -32,37 +30,13 @@ def _truncation(head: Head, r: int, _: Generator) -> np.ndarray:
     return low_rank.truncation(head.A, r, head.right_vectors)
 
 
-def nystrom_factors(head: Head, m: int) -> tuple[np.ndarray, np.ndarray]:
-    """Factors, shape (N, m) each, of the head's kernel by m landmarks, means of segments.
-
-    Of a row-normalized head, rows whose sum is lost in rounding are empty.
-    """
-    f, g = (low_rank.segment_means(X, m) for X in (head.F, head.G))
-    products = (head.F @ g.T, f @ g.T, f @ head.G.T)
-    if head.feature_map == "softmax":
-        products = low_rank.balanced_exponentials(*(S / np.sqrt(f.shape[1]) for S in products))
-    L, R = low_rank.nystrom_factors(*products)
-    return (low_rank.without_lost_rows(L, R) if head.normalization == "row" else L), R
-
-
 def _nystrom(head: Head, m: int, _: Generator) -> np.ndarray:
-    L, R = nystrom_factors(head, m)
+    L, R = landmarks.nystrom_factors(head, m)
     return head.of_kernel(L @ R.T)
 
 
-def nystromformer_factors(head: Head, m: int) -> tuple[np.ndarray, np.ndarray]:
-    """Factors, shape (N, m) each, by m landmarks of three row softmaxes, and few steps of inverse.
-
-    Xiong et al. 2021, without the convolution of values that their layers add.
-    """
-    f, g = (low_rank.segment_means(X, m) for X in (head.F, head.G))
-    rows = ((head.F, g), (f, g), (f, head.G))
-    left, middle, right = (softmax(q, k, "bidirectional", "row") for q, k in rows)
-    return left @ low_rank.iterated_inverse(middle, INVERSE_STEPS), right.T
-
-
 def _nystromformer(head: Head, m: int, _: Generator) -> np.ndarray:
-    L, R = nystromformer_factors(head, m)
+    L, R = landmarks.nystromformer_factors(head, m)
     return L @ R.T
 
 
