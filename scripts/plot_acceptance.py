@@ -55,7 +55,7 @@ def instance(rows: pd.DataFrame, box: str) -> str:
         return f"{box}:\nnone"
     row = found.iloc[0]
     method = f"{row.method} {row.strength}".replace("_plus_one", "+1").strip()
-    return f"{box}:\n{method}, heads {row.heads},\nscale {row.score_scale:g}"
+    return f"{box}:\n{method},\nheads {row.heads}, scale {row.score_scale:g}"
 
 
 def marks(color: str, marker: str) -> dict[str, object]:
