@@ -525,7 +525,7 @@ def test_each_box_names_the_method_that_stands_for_it() -> None:
     figure = draw("acceptance")
     for axes in figure.axes:
         notes = {text.get_text().split(":")[0]: text.get_text() for text in axes.texts}
-        assert notes["rank lost, tolerance met"].endswith(":\ntruncation 8, heads 4,\nscale 0.125")
+        assert notes["rank lost, tolerance met"].endswith(":\ntruncation 8,\nheads 4, scale 0.125")
         assert "nystrom 16" in notes["rank lost, tolerance not met"]
         assert "uniform" in notes["rank kept, tolerance not met"]
         assert "rounding bfloat16" in notes["rank kept, tolerance met"]
