@@ -11,7 +11,10 @@ COMBINATION_KEYS = {
 
 
 def seconds(cell):
-    return resources.seconds(cell.N, members(STUDY["sources"][cell.source]), STUDY["limits"])
+    number = sum(map(len, STUDY["approximations"].values()))
+    return resources.seconds(
+        cell.N, members(STUDY["sources"][cell.source]), STUDY["limits"], number
+    )
 
 
 # A drawn source counts as five members: no growth rate depends on their number, so no batch may.
@@ -22,7 +25,7 @@ def growth_seconds(key):
 
 
 BATCHES = batches.plan({cell: seconds(cell) for cell in GRID})
-GROWTH_BATCHES = batches.plan({key: growth_seconds(key) for key in COMBINATION_KEYS}, 8, 8)
+GROWTH_BATCHES = batches.plan({key: growth_seconds(key) for key in COMBINATION_KEYS}, 4, 4)
 
 
 def folders(batch):
@@ -60,9 +63,16 @@ def longest_first(wildcards, input, attempt):
     return round(batch_seconds(wildcards))
 
 
+def growth_batch_seconds(wildcards):
+    return sum(map(growth_seconds, GROWTH_BATCHES[wildcards.batch]))
+
+
 def growth_minutes(wildcards, attempt):
-    seconds = sum(map(growth_seconds, GROWTH_BATCHES[wildcards.batch]))
-    return resources.minutes(seconds, attempt)
+    return resources.minutes(growth_batch_seconds(wildcards), attempt)
+
+
+def longest_growth_first(wildcards, input, attempt):
+    return round(growth_batch_seconds(wildcards))
 
 
 def read_source(keys):

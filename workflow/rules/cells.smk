@@ -20,6 +20,8 @@ rule build_cell:
     benchmark:
         f"{BATCH}/benchmarks/build_cell.tsv"
     priority: longest_first
+    group:
+        "batch"
     conda:
         "../../envs/linalg.yaml"
     resources:
@@ -44,6 +46,8 @@ rule compute_singular_values:
     benchmark:
         f"{BATCH}/benchmarks/compute_singular_values.tsv"
     priority: longest_first
+    group:
+        "batch"
     conda:
         "../../envs/linalg.yaml"
     resources:
@@ -72,6 +76,8 @@ rule compute_extremes:
     benchmark:
         f"{BATCH}/benchmarks/compute_extremes.tsv"
     priority: longest_first
+    group:
+        "batch"
     conda:
         "../../envs/linalg.yaml"
     resources:
@@ -97,6 +103,8 @@ rule measure_rank:
     benchmark:
         f"{BATCH}/benchmarks/measure_rank.tsv"
     priority: longest_first
+    group:
+        "batch"
     conda:
         "../../envs/exact.yaml"
     resources:
@@ -123,6 +131,8 @@ rule measure_spectrum:
     benchmark:
         f"{BATCH}/benchmarks/measure_spectrum.tsv"
     priority: longest_first
+    group:
+        "batch"
     conda:
         "../../envs/linalg.yaml"
     resources:
@@ -147,6 +157,8 @@ rule measure_baselines:
     benchmark:
         f"{BATCH}/benchmarks/measure_baselines.tsv"
     priority: longest_first
+    group:
+        "batch"
     conda:
         "../../envs/linalg.yaml"
     resources:
@@ -171,6 +183,8 @@ rule check_bound:
     benchmark:
         f"{BATCH}/benchmarks/check_bound.tsv"
     priority: longest_first
+    group:
+        "batch"
     conda:
         "../../envs/linalg.yaml"
     resources:
