@@ -76,10 +76,11 @@ class Stored(NamedTuple):
     room: int  # bytes that the file has for its numbers
 
 
-def inspect(path: str | Path, memory_mb: float | None = None) -> Shape:
+def inspect(path: str | Path, memory_mb: float = math.inf) -> Shape:
     """Read the headers of a file and check all that they can tell.
 
-    `memory_mb` is what q, k and v may take as float64; by default, the machine's memory.
+    `memory_mb` is what q, k and v may take as float64 where they will be read, which need not be
+    here: on a cluster, the driver of a run has less memory than its nodes.
     """
     arrays = _headers(path)
     for name, array in arrays.items():
@@ -119,21 +120,19 @@ def inspect(path: str | Path, memory_mb: float | None = None) -> Shape:
             "v must have as many members and rows as q",
         )
     needed = 8 * sum(map(math.prod, shapes.values()))
-    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    allowed = machine if memory_mb is None else memory_mb * 1e6
-    if needed > allowed:
+    if needed > memory_mb * 1e6:
         raise UserFileError(
             path,
             f"its arrays take {needed / 1e6:.6g} MB as float64, more than the "
-            f"{allowed / 1e6:.6g} MB allowed; keep fewer members or rows",
+            f"{memory_mb:.6g} MB allowed; keep fewer members or rows",
         )
     types = ", ".join(sorted({array.dtype for array in arrays.values()}))
     return Shape(*shapes["q"], shapes["v"][2] if "v" in shapes else None, types)
 
 
-def check(path: str | Path, N: int, d: int, memory_mb: float | None = None) -> Shape:
+def check(path: str | Path, N: int, d: int) -> Shape:
     """Require that a cell (N, d) can be cut from the file: its d, and at least N rows."""
-    shape = inspect(path, memory_mb)
+    shape = inspect(path)
     if shape.d != d:
         raise UserFileError(path, f"d = {d} is asked for, but its q and k have d = {shape.d}")
     if shape.N < N:
@@ -169,14 +168,14 @@ def require_finite(path: str | Path) -> None:
                 )
 
 
-def read(path: str | Path, memory_mb: float | None = None) -> "dict[str, np.ndarray]":
+def read(path: str | Path) -> "dict[str, np.ndarray]":
     """Read q, k (members, N, d) and, if it is there, v (members, N, d_v), as float64.
 
     Exact, except that a long double is rounded to the nearest.
     """
     import numpy as np
 
-    inspect(path, memory_mb)
+    inspect(path)
     result = {}
     for name, array in _headers(path).items():
         result[name] = np.empty(_three(array.shape))
@@ -336,7 +335,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--input", required=True, help="the user's .npz or .safetensors")
     parser.add_argument("--output", required=True, help="the source's .npz to write")
-    parser.add_argument("--memory-mb", type=float, help="memory allowed (default: the machine's)")
+    machine_mb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e6
+    words = "memory allowed (default: the machine's)"
+    parser.add_argument("--memory-mb", type=float, default=machine_mb, help=words)
     args = parser.parse_args()
 
     from whole_files import fail, save_arrays
@@ -344,7 +345,7 @@ def main() -> None:
     try:
         inspect(args.input, args.memory_mb)
         require_finite(args.input)
-        save_arrays(args.output, **read(args.input, args.memory_mb))
+        save_arrays(args.output, **read(args.input))
     except (ValueError, OSError) as error:
         fail(str(error))
 

@@ -1,12 +1,18 @@
 """What a step of a test does before its own work, the first time that it runs.
 
-A copy beside the steps notes the job, its node and its threads in FAULTS/NAME, then goes wrong.
+A copy beside the steps notes the job, its node, its cores and the threads of each library in
+FAULTS/NAME, then goes wrong.
 """
 
 import os
 import sys
 import time
 from pathlib import Path
+
+NOTED = (
+    *("SLURM_JOB_ID", "SLURMD_NODENAME", "SLURM_CPUS_ON_NODE"),
+    *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"),
+)
 
 
 def once(kind: str, name: str) -> None:
@@ -15,11 +21,11 @@ def once(kind: str, name: str) -> None:
         return
     noted.parent.mkdir(exist_ok=True)
     part = noted.with_suffix(".part")
-    words = (os.environ.get(key, "") for key in ("SLURM_JOB_ID", "SLURMD_NODENAME"))
-    part.write_text(" ".join([*words, os.environ["OMP_NUM_THREADS"]]), encoding="utf-8")
+    part.write_text(" ".join(os.environ.get(key, "none") for key in NOTED), encoding="utf-8")
     part.rename(noted)
     if kind == "memory":
-        held = bytearray(b"x" * 1024 * 2**20)
+        held = bytearray(1024 * 2**20)
+        held[::1024] = b"x" * 2**20  # or no page of it would be taken
         time.sleep(600)
         del held
     elif kind == "late":

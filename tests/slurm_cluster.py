@@ -22,13 +22,19 @@ from pathlib import Path
 
 from slurm_setup import CONFIGURATION, NODES, PROGRAMS, NoSlurm, abandoned, configuration, install
 
-PATIENCE = 30.0  # seconds, for a daemon to answer
+PATIENCE = 120.0  # seconds, for a daemon to answer on a busy machine
 
 
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+def _free_ports(number: int) -> list[int]:
+    """Consecutive ones, which nothing listens at."""
+    while True:
+        with contextlib.ExitStack() as opened, contextlib.suppress(OSError, OverflowError):
+            first = opened.enter_context(socket.socket())
+            first.bind(("127.0.0.1", 0))
+            ports = [first.getsockname()[1] + n for n in range(number)]
+            for port in ports[1:]:
+                opened.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            return ports
 
 
 def _writing_below(folder: Path) -> list[int]:
@@ -70,14 +76,14 @@ class Cluster:
         options = [f"--{name}={path}" for name, path in files.items()]
         self._run("munged", "--foreground", "--force", *options)
         self._until("munged", (munge / "socket").exists)
-        first = _free_port()
-        ports = [_free_port(), *range(first, first + NODES)]
         CONFIGURATION.parent.mkdir(exist_ok=True)
-        CONFIGURATION.write_text(configuration(self.folder, ports), encoding="utf-8")
+        text = configuration(self.folder, _free_ports(1 + NODES))
+        CONFIGURATION.write_text(text, encoding="utf-8")
         self._run("slurmctld", "-D", "-c")
         for n in range(NODES):
             self._run("slurmd", "-D", "-N", f"node{n + 1}", name=f"node{n + 1}")
-        self._until("slurmctld", lambda: self.ask("sinfo", "-h", "-t", "idle", "-o", "%D") == "4")
+        idle = ("sinfo", "--noheader", "--states=idle", "--format=%D")
+        self._until("slurmctld", lambda: self.ask(*idle) == str(NODES))
 
     def stop(self) -> None:
         """End every job, every daemon and the configuration; of a lost node, what its jobs left."""
@@ -101,7 +107,10 @@ class Cluster:
         self.daemons[node].wait()
 
     def ask(self, *command: str) -> str:
-        run = subprocess.run(command, capture_output=True, text=True)
+        try:
+            run = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            return ""
         return run.stdout.strip()
 
     def _run(self, *command: str, name: str = "") -> None:

@@ -12,7 +12,8 @@ CONFIGURATION = Path("/etc/slurm/slurm.conf")
 MADE_BY = "# for tests/slurm_cluster.py, process "
 NODES = 4
 NODE_MB = 2000
-NODE_LOST = 10  # seconds without an answer
+NODE_LOST = 20  # seconds without an answer, which a busy machine may take
+APT = 300.0  # seconds, for each of its commands
 
 
 class NoSlurm(Exception):
@@ -28,13 +29,13 @@ def install() -> None:
         return
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         raise NoSlurm(f"Slurm is not installed; as root: apt-get install {' '.join(PACKAGES)}")
+    patient = ("-o", "DPkg::Lock::Timeout=60", "-o", "Acquire::http::Timeout=20")
+    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
     for words in (["update"], ["install", "-y", "--no-install-recommends", *PACKAGES]):
-        environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-        run = subprocess.run(
-            ["apt-get", "-qq", *words], capture_output=True, text=True, env=environment
-        )
+        command = ["timeout", str(APT), "apt-get", "-qq", *patient, *words]
+        run = subprocess.run(command, capture_output=True, text=True, env=environment)
         if run.returncode:
-            last = run.stderr.strip().splitlines()[-1:] or ["no reason given"]
+            last = run.stderr.strip().splitlines()[-1:] or [f"exit status {run.returncode}"]
             raise NoSlurm(f"Slurm could not be installed: {last[0]}")
 
 
@@ -67,6 +68,10 @@ JobAcctGatherFrequency=task=1
 JobAcctGatherParams=OverMemoryKill
 SchedulerParameters=sched_interval=1,sched_min_interval=100000,bf_interval=1
 KillWait=2
+MessageTimeout=60
+TCPTimeout=20
+BatchStartTimeout=120
+MinJobAge=7200
 SlurmdTimeout={NODE_LOST}
 ReturnToService=2
 NodeName={names} NodeHostname={host} NodeAddr=127.0.0.1 Port=[{ports[1]}-{ports[-1]}] \

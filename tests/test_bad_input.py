@@ -315,6 +315,15 @@ def test_snakemake_refuses_a_bad_file_in_one_line(repository, dry_run, tmp_path,
 
 
 @pytest.mark.workflow
+def test_snakemake_refuses_a_file_that_no_job_has_the_memory_to_read(repository, dry_run, tmp_path):
+    q = np.zeros((1 << 20, 1))
+    npz(tmp_path / "heads.npz", q=q, k=q)
+    line = refusal(repository, dry_run, study_of(str(tmp_path / "heads.npz"), d=1, memory_mb=125))
+    assert "sources.mine.path: " in line
+    assert "needs 132 MB in read_user_file, and there are 125 MB" in line
+
+
+@pytest.mark.workflow
 @pytest.mark.parametrize("name", TAKEN)
 def test_snakemake_takes_a_file_that_is_merely_unusual(repository, dry_run, tmp_path, name):
     write, N, d = TAKEN[name]

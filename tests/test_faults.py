@@ -226,6 +226,25 @@ def test_a_disk_that_is_full(fresh, expected):
         subprocess.run(["umount", results], check=True)
 
 
+@pytest.mark.parametrize("size", ["16k", "64k"])
+def test_a_disk_that_is_full_of_snakemakes_own_records(fresh, expected, size):
+    """At the first job, and in the middle: what was made but not recorded is made again."""
+    records = fresh.folder / ".snakemake"
+    records.mkdir()
+    mounted("-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(records))
+    try:
+        text = fresh.snakemake(*COMMAND, expect=1).stdout
+        assert "No space left on device" in text and "Traceback" not in text
+        assert tables(fresh).items() < expected.items()
+        whole = finished(fresh)
+        mounted("-o", "remount,size=64m", str(records))
+        fresh.snakemake(*COMMAND)
+        assert whole and whole.items() <= finished(fresh).items()
+        assert tables(fresh) == expected
+    finally:
+        subprocess.run(["umount", records], check=True)
+
+
 def test_results_that_take_no_files(fresh, expected):
     results = fresh.folder / RESULTS
     results.mkdir()

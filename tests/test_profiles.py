@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 import yaml
 
@@ -53,3 +54,20 @@ def test_a_thousand_small_cells_are_few_submissions(repository, cells, batches):
     assert len(re.findall(r"^ +rule (\w+):", run.stdout, re.M)) == 7 * len(groups)
     assert len(groups) == batches and not {"build_cell", "check_bound"} & set(alone)
     assert len(groups) + len(alone) <= 60
+
+
+@pytest.mark.workflow
+def test_a_users_file_must_fit_the_stated_node(repository):
+    """Not the machine on which Snakemake runs."""
+    q = np.zeros((70_000, 1))
+    np.savez(repository.folder / "heads.npz", q=q, k=q)
+    repository.write(
+        "study.yaml",
+        "sources: {mine: {kind: file, path: heads.npz}}\n"
+        "cells: [{source: mine, N: 4, d: 1, feature_map: relu}]\n",
+    )
+    run = repository.snakemake(
+        "-n", "--configfile", "study.yaml", "--resources", "mem_mb=1", expect=1
+    )
+    assert "heads.npz: its arrays take 1.12 MB as float64, more than the 1 MB allowed" in run.stdout
+    assert "Traceback" not in run.stdout

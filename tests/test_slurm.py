@@ -1,10 +1,14 @@
-"""The pipeline on a real Slurm: the bytes of a local run, through whatever happens to its jobs."""
+"""The pipeline on a real Slurm: the bytes of a local run, through whatever happens to its jobs.
+
+Waits are bounded, and long: each job starts two Snakemakes, half a minute on a busy machine.
+"""
 
 import os
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -17,10 +21,12 @@ pytestmark = pytest.mark.cluster
 SMOKE = ("--configfile", "config/smoke.yaml")
 RESULTS = "results/smoke"
 ON_SLURM = ("--workflow-profile", "slurm", "--resources", f"mem_mb={slurm_setup.NODE_MB}")
-CONTROLS = ("two_token", "running_sum", "all_ones", "product_rank")
+CONTROLS = ("two_token", "running_sum", "all_ones", "product_rank", "rank_one_softmax")
 FEW = (*SMOKE, "--", *(f"{RESULTS}/tables/{name}.csv" for name in CONTROLS))
 """A job each, beside nothing else."""
-PATIENCE = 300.0  # seconds
+PATIENCE = 1200.0  # seconds, for a whole run
+THREADS = {"OMP_NUM_THREADS": "7", "OPENBLAS_NUM_THREADS": "7", "MKL_NUM_THREADS": "7"}
+"""As a login node may have them: no job may take them over."""
 
 
 @pytest.fixture(scope="session")
@@ -38,6 +44,59 @@ def few(smoke_repository: Repository) -> dict[str, bytes]:
     return {path: outputs[path] for path in (f"tables/{name}.csv" for name in CONTROLS)}
 
 
+class Run:
+    """Snakemake at work in a repository; what it says goes to a file there."""
+
+    def __init__(self, repository: Repository, *arguments: str):
+        self.repository = repository
+        self.log = repository.folder / "said.txt"
+        with self.log.open("w") as said:
+            self.process = subprocess.Popen(
+                repository.command(*ON_SLURM, *arguments),
+                cwd=repository.folder,
+                stdout=said,
+                stderr=subprocess.STDOUT,
+                env=os.environ | THREADS,
+                start_new_session=True,
+            )
+        self.deadline = time.monotonic() + PATIENCE
+
+    def said(self) -> str:
+        return self.log.read_text(encoding="utf-8", errors="replace")
+
+    def kill(self) -> None:
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def until(self, there: Callable[[], object]) -> object:
+        """What `there` becomes, which it must before the run ends."""
+        while not (value := there()):
+            assert self.process.poll() is None, self.said()[-4000:]
+            self.patience()
+            time.sleep(0.1)
+        return value
+
+    def finish(self) -> str:
+        """What a run said that ends well."""
+        while self.process.poll() is None:
+            self.patience()
+            time.sleep(0.1)
+        assert self.process.returncode == 0, self.said()[-4000:]
+        return self.said()
+
+    def patience(self) -> None:
+        if time.monotonic() > self.deadline:
+            self.kill()
+            pytest.fail(f"after {PATIENCE} s: {self.said()[-4000:]}")
+
+    def noted(self, name: str) -> dict[str, str]:
+        """What a step that misbehaves noted, once it does."""
+        path = self.repository.folder / "faults" / name
+        self.until(path.exists)
+        keys = ("job", "node", "cores", *THREADS)
+        return dict(zip(keys, path.read_text(encoding="utf-8").split(), strict=True))
+
+
 def misbehaving(repository: Repository, **kinds: str) -> None:
     """Have steps, by the names of their scripts, misbehave the first time."""
     folder = repository.folder / "scripts"
@@ -48,30 +107,17 @@ def misbehaving(repository: Repository, **kinds: str) -> None:
         script.write_text(line + script.read_text(encoding="utf-8"), encoding="utf-8")
 
 
-def start(repository: Repository) -> subprocess.Popen:
-    return subprocess.Popen(
-        repository.command(*ON_SLURM, *FEW),
-        cwd=repository.folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-
-
-def noted(repository: Repository, name: str, run: subprocess.Popen) -> list[str]:
-    """The job, node and threads of a step that misbehaves, once it does."""
-    path = repository.folder / "faults" / name
-    wait_for(path.exists, run)
-    return path.read_text(encoding="utf-8").split()
-
-
-def wait_for(there: Callable[[], bool], run: subprocess.Popen) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not there():
-        assert run.poll() is None, run.stdout.read()[-4000:]
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+def process_of(repository: Repository, script: str) -> int:
+    """The process that runs a step in a repository."""
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            here = (process / "cwd").readlink() == repository.folder
+        except OSError:  # it ended
+            continue
+        if here and words[1:2] == [f"scripts/{script}.py".encode()]:
+            return int(process.name)
+    raise AssertionError(f"nothing runs {script}")
 
 
 def history(slurm: slurm_cluster.Cluster, control: str, field: str) -> list[str]:
@@ -82,57 +128,65 @@ def history(slurm: slurm_cluster.Cluster, control: str, field: str) -> list[str]
 
 
 def test_bytes_are_those_of_a_local_run(slurm, smoke_repository, repository):
-    run = repository.snakemake(*ON_SLURM, *SMOKE)
-    assert "submitted with SLURM jobid" in run.stdout
-    assert "No wall time" not in run.stdout and "No job memory" not in run.stdout
+    said = Run(repository, *SMOKE).finish()
+    assert "No wall time" not in said and "No job memory" not in said
+    assert 0 < said.count("submitted with SLURM jobid") <= 60
     assert repository.outputs(RESULTS) == smoke_repository.outputs(RESULTS)
     assert not repository.planned(SMOKE[1])
 
 
 def test_what_happens_to_jobs_costs_a_retry(slurm, few, repository):
+    """One over its memory, one over its time, one cancelled, one killed, one whose node is lost."""
     misbehaving(
         repository,
         two_token="memory",
         running_sum="hang",
         all_ones="hang",
+        rank_one_softmax="hang",
         product_rank="late",
     )
-    run = start(repository)
-    long, _, threads = noted(repository, "running_sum", run)
-    assert threads == "1"
-    slurm.ask("scontrol", "update", f"jobid={long}", "TimeLimit=1")
-    slurm.ask("scancel", noted(repository, "all_ones", run)[0])
-    slurm.lose(noted(repository, "product_rank", run)[1])
-    output = run.communicate(timeout=PATIENCE)[0]
-    assert run.returncode == 0, output[-4000:]
+    before = {name: len(history(slurm, name, "%T")) for name in CONTROLS}
+    run = Run(repository, *FEW)
+    slurm.ask("scontrol", "update", f"jobid={run.noted('running_sum')['job']}", "TimeLimit=1")
+    slurm.ask("scancel", run.noted("all_ones")["job"])
+    run.noted("rank_one_softmax")
+    os.kill(process_of(repository, "rank_one_softmax"), signal.SIGKILL)
+    slurm.lose(run.noted("product_rank")["node"])
+    run.finish()
     assert repository.outputs(RESULTS) == few
-    for control, state in {
-        "two_token": "FAILED",
-        "running_sum": "TIMEOUT",
-        "all_ones": "CANCELLED",
-        "product_rank": "NODE_FAIL",
+
+    def of(control: str, field: str) -> list[str]:
+        return history(slurm, control, field)[before[control] :]
+
+    for control, states in {
+        "two_token": {"FAILED", "OUT_OF_MEMORY"},
+        "running_sum": {"TIMEOUT"},
+        "all_ones": {"CANCELLED"},
+        "rank_one_softmax": {"FAILED"},
+        "product_rank": {"NODE_FAIL"},
     }.items():
-        assert history(slurm, control, "%T")[-2:] == [state, "COMPLETED"]
-    job, node, _ = noted(repository, "two_token", run)
+        first, *_, last = of(control, "%T")
+        assert first in states and last == "COMPLETED", control
+    job, node = (run.noted("two_token")[key] for key in ("job", "node"))
     log = (slurm.folder / f"{node}.log").read_text(encoding="utf-8")
     assert [line for line in log.splitlines() if f"StepId={job}." in line and "memory" in line], log
-    first, second = (int(value.rstrip("M")) for value in history(slurm, "two_token", "%m")[-2:])
+    first, second = (int(value.rstrip("M")) for value in of("two_token", "%m")[:2])
     assert second == 2 * first
-    assert history(slurm, "running_sum", "%l")[-2:] == ["1:00", "10:00"]
+    assert of("running_sum", "%l")[:2] == ["1:00", "10:00"]
 
 
 def test_a_killed_run_is_resumed_by_the_same_command(slurm, few, repository, tmp_path):
     misbehaving(repository, two_token="hang")
-    run = start(repository)
-    left = noted(repository, "two_token", run)[0]
+    run = Run(repository, *FEW)
+    left = run.noted("two_token")
     elsewhere = ("sbatch", "--parsable", "--job-name=causalrank_x", f"--chdir={tmp_path}")
-    other = slurm.ask(*elsewhere, "--output=/dev/null", "--wrap=sleep 600")
-    os.killpg(run.pid, signal.SIGKILL)
-    run.wait()
+    other = slurm.ask(*elsewhere, "--output=/dev/null", "--wrap=sleep 3000")
+    run.kill()
     state = ("squeue", "--states=all", "--noheader", "--format=%T", "--jobs")
-    assert slurm.ask(*state, left) == "RUNNING"
-    resumed = repository.snakemake(*ON_SLURM, *FEW)
-    assert "cancelling the jobs that an earlier run left" in resumed.stdout
-    assert slurm.ask(*state, left) == "CANCELLED"
-    assert slurm.ask(*state, other) == "RUNNING"
+    assert slurm.ask(*state, left["job"]) == "RUNNING"
+    said = Run(repository, *FEW).finish()
+    assert "cancelling the jobs that an earlier run left" in said
+    assert slurm.ask(*state, left["job"]) == "CANCELLED"
+    assert slurm.ask(*state, other) in ("PENDING", "RUNNING")
     assert repository.outputs(RESULTS) == few
+    assert {left[name] for name in THREADS} == {left["cores"]} == {"1"}

@@ -21,14 +21,11 @@ def check_memory(study, grid):
     available = available_megabytes(study)
     workflow.register_resource("mem_mb", available)
     check_memory_of_layers(study["evaluation"], available)
+    check_memory_of_files(study["sources"], available)
     check_memory_of_rows(study, grid, available)
     for cell in grid:
         for step in resources.STEPS:
-            needed = resources.memory_mb(
-                step, cell.N, cell.d, members(study["sources"][cell.source]), study["limits"]
-            )
-            if step == "check_bound":
-                needed += features_megabytes(study, cell.N, cell.d)
+            needed = cell_need(study, step, cell)
             if needed > available:
                 raise studies.StudyError(
                     f"cells: source {cell.source}, N = {cell.N}, d = {cell.d} needs {needed} MB"
@@ -36,6 +33,15 @@ def check_memory(study, grid):
                     " members, lower limits (rounded_N, bound_N, ...) or strengths of approximations"
                     " so that the step skips it, or raise limits.memory_mb"
                 )
+
+
+def cell_need(study, step, cell):
+    """What a step takes for a cell; the first one reads all of the source's q, k, v."""
+    source = study["sources"][cell.source]
+    needed = resources.memory_mb(step, cell.N, cell.d, members(source), study["limits"])
+    if step == "check_bound":
+        needed += features_megabytes(study, cell.N, cell.d)
+    return needed + (read_megabytes(source, cell.d) if step == "build_cell" else 0)
 
 
 def check_memory_of_layers(evaluation, available):
@@ -46,6 +52,16 @@ def check_memory_of_layers(evaluation, available):
             f"evaluation: N = {N}, d_model = {d_model} needs {needed} MB, and there are"
             f" {available} MB; take smaller ones, or raise limits.memory_mb"
         )
+
+
+def check_memory_of_files(sources, available):
+    for name, source in sources.items():
+        needed = user_file_need(source) if source["kind"] == "file" else 0
+        if needed > available:
+            raise studies.StudyError(
+                f"sources.{name}.path: {source['path']} needs {needed} MB in read_user_file, and"
+                f" there are {available} MB; keep fewer members or rows, or raise limits.memory_mb"
+            )
 
 
 def check_memory_of_rows(study, grid, available):
@@ -116,15 +132,9 @@ def allotted(minutes):
 
 def memory_of(step):
     """A rule's `resources: mem_mb=`, that of the largest of its batch's cells."""
-
-    def megabytes(cell):
-        source = STUDY["sources"][cell.source]
-        needed = resources.memory_mb(step, cell.N, cell.d, members(source), STUDY["limits"])
-        if step == "check_bound":
-            needed += features_megabytes(STUDY, cell.N, cell.d)
-        return needed + (source.get("megabytes", 0) if step == "build_cell" else 0)
-
-    return allocated(lambda wildcards: max(map(megabytes, BATCHES[wildcards.batch])))
+    return allocated(
+        lambda wildcards: max(cell_need(STUDY, step, cell) for cell in BATCHES[wildcards.batch])
+    )
 
 
 def ensemble_memory(wildcards):
@@ -144,8 +154,12 @@ def tokens_of(source, drawn):
     return {"model": source.get("window"), "file": source.get("tokens")}.get(source["kind"], drawn)
 
 
+def user_file_need(source):
+    return resources.INTERPRETER_MB + 2 * source["megabytes"]
+
+
 def user_file_memory(wildcards):
-    return resources.INTERPRETER_MB + 2 * STUDY["sources"][wildcards.source]["megabytes"]
+    return user_file_need(STUDY["sources"][wildcards.source])
 
 
 def growth_need(source, d):
