@@ -319,8 +319,8 @@ def test_snakemake_refuses_a_file_that_no_job_has_the_memory_to_read(repository,
     q = np.zeros((1 << 20, 1))
     npz(tmp_path / "heads.npz", q=q, k=q)
     line = refusal(repository, dry_run, study_of(str(tmp_path / "heads.npz"), d=1, memory_mb=125))
-    assert "sources.mine.path: " in line
-    assert "needs 132 MB in read_user_file, and there are 125 MB" in line
+    assert f"sources.mine: {tmp_path / 'heads.npz'} needs 132 MB in read_user_file" in line
+    assert "and there are 125 MB" in line
 
 
 @pytest.mark.workflow
@@ -370,3 +370,17 @@ BAD = {
 def test_snakemake_refuses_a_bad_study_in_one_line(repository, dry_run, name):
     study, words = BAD[name]
     assert words in refusal(repository, dry_run, study)
+
+
+@pytest.mark.workflow
+def test_only_cells_hold_the_heads_of_all_windows_of_a_model(repository, dry_run):
+    model = STUDY["sources"]["minilm"] | {"window": 512, "windows": 100_000}
+    drawn = {"kind": "gaussian", "members": 1}
+    cell = {"source": "drawn", "N": 4, "d": 2, "feature_map": "relu"}
+    spectra = cell | {"source": "minilm", "N": 16, "d": 4}
+    study = {"results": "results/bad", "sources": {"drawn": drawn, "minilm": model}}
+    study |= {"cells": [cell], "concentration": [spectra], "limits": {"memory_mb": 9000}}
+    status, text = dry_run(repository.write("windows.yaml", yaml.safe_dump(study)))
+    assert status == 0, text[-2000:]
+    line = refusal(repository, dry_run, yaml.safe_dump(study | {"cells": [cell, spectra]}))
+    assert "sources.minilm: all of it needs" in line and "MB in encode_text" in line

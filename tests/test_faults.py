@@ -125,6 +125,17 @@ def test_a_killed_job(fresh, expected):
     assert tables(fresh) == expected
 
 
+def test_two_runs_in_one_folder(fresh, expected):
+    """The second says so before its first job, and the first goes on undisturbed."""
+    first = start(fresh)
+    until(lambda: finished(fresh), first)
+    text = fresh.snakemake(*COMMAND, expect=1).stdout
+    assert f"error: another run (process {first.pid}) is at work in this folder" in text
+    assert "Traceback" not in text and "rule " not in text
+    assert first.wait() == 0
+    assert tables(fresh) == expected
+
+
 def test_a_study_edited_while_it_runs(fresh, expected):
     """A run is of the study that it began with; the next one of the study that is there."""
     fresh.write("study.yaml", STUDY[: STUDY.rindex("  -")])

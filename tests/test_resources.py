@@ -111,6 +111,13 @@ def test_time_grows_with_the_cube_and_then_linearly():
     assert resources.seconds(2**16, 5, limits | {"counts_N": 0}) < structured / 2
 
 
+def test_time_of_layers_grows_with_their_number_and_size():
+    assert resources.layer_seconds(32, 48) == 2 * resources.layer_seconds(32, 24)
+    assert resources.layer_seconds(1024, 1) > 7 * resources.layer_seconds(512, 1)
+    assert resources.task_seconds(64, 16, 24, 3) == 2 * resources.task_seconds(32, 16, 24, 3)
+    assert resources.task_seconds(32, 16, 24, 6) == 2 * resources.task_seconds(32, 16, 24, 3)
+
+
 def test_a_retry_has_twice_the_time_and_a_trivial_job_time_to_start():
     first, second, third = (resources.minutes(3600, attempt) for attempt in (1, 2, 3))
     assert 60 < first and (second, third) == (2 * first, 4 * first)

@@ -24,6 +24,8 @@ GROWTH_CHAINS = 512
 """As many as scripts/estimate_growth.py follows."""
 ENCODER_MB = 500
 """Of a window of 512 tokens: the weights, their double-precision copies, a layer's attention."""
+ENCODER_SECONDS = 5
+"""Of such a window, through all layers."""
 PROJECTIONS = 500
 """As many as scripts/projection_tables.py draws at once."""
 UNIFORM_N = 1024
@@ -34,6 +36,11 @@ GESDD_NANOSECONDS = 0.6
 STRUCTURED_MICROSECONDS = 200
 COUNTING_MICROSECONDS = 400
 """Per token, of both normalizations of a causal matrix, d = 64: ends of a spectrum, and levels."""
+LAYER_SECONDS = 0.2
+CUBED_NANOSECONDS = 200
+"""Of all approximations of a drawn layer, the default ones: whatever its size, and per N^3."""
+TASK_MICROSECONDS = 40
+"""Per token and column of a task's sequences, for a drawn layer."""
 HORIZON_MICROSECONDS = 100
 """Per token that is searched, at d = 64."""
 APPROXIMATION_SECONDS, APPROXIMATED_NANOSECONDS = 0.005, 150.0
@@ -114,6 +121,16 @@ def bound_seconds(N: int, members: int, limits: Mapping[str, int], approximation
 def combination_seconds(d: int, tokens: int, members: int) -> float:
     """Seconds that a growth and the horizons of its members may take, measured at d = 64."""
     return 0.05 * d + HORIZON_MICROSECONDS * 1e-6 * tokens * members
+
+
+def layer_seconds(N: int, layers: int) -> float:
+    """Seconds that a job may take which approximates drawn layers, or finds their ranks."""
+    return layers * (LAYER_SECONDS + CUBED_NANOSECONDS * 1e-9 * N**3)
+
+
+def task_seconds(N: int, d_model: int, layers: int, tasks: int) -> float:
+    """Seconds that a job may take which evaluates tasks of each kind on drawn layers."""
+    return layers * tasks * TASK_MICROSECONDS * 1e-6 * N * d_model
 
 
 def minutes(seconds: float, attempt: int) -> int:

@@ -8,6 +8,11 @@ LAYERS = options(
     seeds=EVALUATION["seeds"],
 )
 LAYER_MEGABYTES = resources.layer_megabytes(EVALUATION["N"], EVALUATION["d_model"])
+DRAWN_LAYERS = EVALUATION["seeds"] * len(EVALUATION["heads"]) * len(EVALUATION["score_scales"])
+LAYER_SECONDS = resources.layer_seconds(EVALUATION["N"], DRAWN_LAYERS)
+TASK_SECONDS = resources.task_seconds(
+    EVALUATION["N"], EVALUATION["d_model"], DRAWN_LAYERS, EVALUATION["tasks"]
+)
 RANK_THRESHOLD = options(rank_threshold=ACCEPTANCE["rank_threshold"])
 
 
@@ -23,7 +28,7 @@ rule evaluate_layers:
         "../../envs/exact.yaml"
     resources:
         mem_mb=allocated(LAYER_MEGABYTES),
-        runtime=allotted(60),
+        runtime=lasting(LAYER_SECONDS),
     params:
         code=digest("evaluate_layers.py", "exact"),
         layers=LAYERS,
@@ -84,7 +89,7 @@ rule evaluate_tasks:
         "../../envs/linalg.yaml"
     resources:
         mem_mb=allocated(resources.task_megabytes(EVALUATION["N"], EVALUATION["d_model"])),
-        runtime=allotted(60),
+        runtime=lasting(TASK_SECONDS),
     params:
         code=digest("evaluate_tasks.py", "linalg"),
         layers=LAYERS,
@@ -106,7 +111,7 @@ rule approximate_layers:
         "../../envs/exact.yaml"
     resources:
         mem_mb=allocated(LAYER_MEGABYTES),
-        runtime=allotted(60),
+        runtime=lasting(LAYER_SECONDS),
     params:
         code=digest("approximate_layers.py", "exact"),
         layers=LAYERS,

@@ -21,7 +21,7 @@ def check_memory(study, grid):
     available = available_megabytes(study)
     workflow.register_resource("mem_mb", available)
     check_memory_of_layers(study["evaluation"], available)
-    check_memory_of_files(study["sources"], available)
+    check_memory_of_sources(study["sources"], {cell.source for cell in grid}, available)
     check_memory_of_rows(study, grid, available)
     for cell in grid:
         for step in resources.STEPS:
@@ -54,13 +54,22 @@ def check_memory_of_layers(evaluation, available):
         )
 
 
-def check_memory_of_files(sources, available):
+def check_memory_of_sources(sources, of_cells, available):
+    """Refuse a file that no job could read, or a model whose heads no job could hold.
+
+    What is only averaged over the windows of a model needs no more than one of them.
+    """
     for name, source in sources.items():
-        needed = user_file_need(source) if source["kind"] == "file" else 0
+        if source["kind"] == "file":
+            where, step, needed = source["path"], "read_user_file", user_file_need(source)
+        elif source["kind"] == "model" and name in of_cells:
+            where, step, needed = "all of it", "encode_text", encoding_need(source)
+        else:
+            continue
         if needed > available:
             raise studies.StudyError(
-                f"sources.{name}.path: {source['path']} needs {needed} MB in read_user_file, and"
-                f" there are {available} MB; keep fewer members or rows, or raise limits.memory_mb"
+                f"sources.{name}: {where} needs {needed} MB in {step}, and there are {available}"
+                " MB; keep fewer members, windows or rows, or raise limits.memory_mb"
             )
 
 
@@ -130,6 +139,17 @@ def allotted(minutes):
     return lambda wildcards, attempt: minutes * 2 ** (attempt - 1)
 
 
+def lasting(seconds):
+    """The same of a step whose time is estimated."""
+    return lambda wildcards, attempt: resources.minutes(seconds, attempt)
+
+
+def encoding_minutes(wildcards, attempt):
+    """The same of a model's windows."""
+    windows = STUDY["sources"][wildcards.source]["windows"]
+    return resources.minutes(resources.ENCODER_SECONDS * windows, attempt)
+
+
 def memory_of(step):
     """A rule's `resources: mem_mb=`, that of the largest of its batch's cells."""
     return allocated(
@@ -154,8 +174,16 @@ def tokens_of(source, drawn):
     return {"model": source.get("window"), "file": source.get("tokens")}.get(source["kind"], drawn)
 
 
+def encoding_need(source):
+    return resources.ENCODER_MB + 2 * read_megabytes(source, source["head_dimension"])
+
+
 def user_file_need(source):
     return resources.INTERPRETER_MB + 2 * source["megabytes"]
+
+
+def encoding_memory(wildcards):
+    return encoding_need(STUDY["sources"][wildcards.source])
 
 
 def user_file_memory(wildcards):

@@ -61,8 +61,8 @@ rule encode_text:
     conda:
         "../../envs/model.yaml"
     resources:
-        mem_mb=allocated(2000),
-        runtime=allotted(60),
+        mem_mb=allocated(encoding_memory),
+        runtime=encoding_minutes,
     params:
         code=digest("encode_text.py", "model"),
         options=model_options,
