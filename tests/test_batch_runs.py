@@ -27,7 +27,7 @@ def repository(tmp_path_factory) -> Repository:
     made = Repository(tmp_path_factory.mktemp("batched") / "repository")
     path = made.folder / "workflow" / "batches.py"
     text = path.read_text(encoding="utf-8")
-    changed = re.sub(r"^BATCH_SECONDS = .*", "BATCH_SECONDS = 0.15", text, flags=re.M)
+    changed = re.sub(r"^BATCH_SECONDS = .*", "BATCH_SECONDS = 0.6", text, flags=re.M)
     path.write_text(changed, encoding="utf-8")
     run(made)
     return made
@@ -85,7 +85,7 @@ def test_batches_that_change_leave_no_manifest_that_is_believed(repository):
     path = repository.folder / "workflow" / "batches.py"
     several = path.read_text(encoding="utf-8")
     path.write_text(
-        several.replace("BATCH_SECONDS = 0.15", "BATCH_SECONDS = 100"), encoding="utf-8"
+        several.replace("BATCH_SECONDS = 0.6", "BATCH_SECONDS = 100"), encoding="utf-8"
     )
     run(repository, approximations={"noise": [0.2]})
     assert tables(repository)[:2] == before[:2] and tables(repository)[2] != before[2]

@@ -10,10 +10,12 @@ COMBINATION_KEYS = {
 }
 
 
+APPROXIMATED = sum(map(len, STUDY["approximations"].values()))
+
+
 def seconds(cell):
-    number = sum(map(len, STUDY["approximations"].values()))
     return resources.seconds(
-        cell.N, members(STUDY["sources"][cell.source]), STUDY["limits"], number
+        cell.N, members(STUDY["sources"][cell.source]), STUDY["limits"], APPROXIMATED
     )
 
 
@@ -24,7 +26,8 @@ def growth_seconds(key):
     return resources.combination_seconds(key.d, tokens, 5 if is_drawn(key) else members(source))
 
 
-BATCHES = batches.plan({cell: seconds(cell) for cell in GRID})
+SECONDS = {cell: seconds(cell) for cell in GRID}
+BATCHES = batches.plan(SECONDS)
 GROWTH_BATCHES = batches.plan({key: growth_seconds(key) for key in COMBINATION_KEYS}, 4, 4)
 
 
@@ -50,7 +53,7 @@ def cells_digest(wildcards):
 
 
 def batch_seconds(wildcards):
-    return sum(map(seconds, BATCHES[wildcards.batch]))
+    return sum(map(SECONDS.get, BATCHES[wildcards.batch]))
 
 
 def minutes(wildcards, attempt):

@@ -10,6 +10,7 @@ REUSE_MEMORY = "MALLOC_MMAP_THRESHOLD_=33554432 MALLOC_TRIM_THRESHOLD_=268435456
 
 # Steps write the files of a batch's cells to the cells' own folders, beside receipts by which they
 # are reused. The graph knows of a manifest alone, which is there when no cell of the batch failed.
+# On a cluster, the steps of a batch are one submission: groups are what hangs together.
 rule build_cell:
     input:
         lambda w: read_source(BATCHES[w.batch]),
