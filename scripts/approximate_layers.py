@@ -1,7 +1,8 @@
 """Put approximations in the place of drawn layers' attention: rank, output error, contrast kept."""
 
 import argparse
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from itertools import product
 
 import numpy as np
@@ -31,13 +32,17 @@ def layer_rank(A: np.ndarray, threshold: float) -> int:
 
 
 def outputs(
-    layer: Layer, W: Projections, mask: str, X: np.ndarray, ladders: Ladders
+    layer: Layer,
+    W: Projections,
+    mask: str,
+    X: np.ndarray,
+    ladders: Ladders,
+    seed: Callable[[str, Strength], np.random.SeedSequence],
 ) -> Iterator[tuple[Method, np.ndarray]]:
     """Every method's attention on tokens X, and its output, the exact ones first."""
 
     def generator(name: str, strength: Strength) -> np.random.Generator:
-        seed = seed_of("approximate_layer", *layer.key, mask, name, str(strength))
-        return np.random.Generator(np.random.PCG64(seed))
+        return np.random.Generator(np.random.PCG64(seed(name, strength)))
 
     passage = forward(X, W, mask, layer.scale)
     for method in methods(passage, mask, layer.scale, ladders, generator):
@@ -54,9 +59,14 @@ def rows(
     """
     D = between(len(layer.X), *TOKENS, layer.direction) * np.sqrt(2 * layer.X.shape[1])
     tokens = (layer.X, layer.X + D / 2, layer.X - D / 2)
+
+    @functools.cache
+    def seed(name: str, strength: Strength) -> np.random.SeedSequence:
+        return seed_of("approximate_layer", *layer.key, mask, name, str(strength))
+
     runs = [
         {(method.name, method.strength): (method.attention, output) for method, output in run}
-        for run in (outputs(layer, W, mask, X, ladders) for X in tokens)
+        for run in (outputs(layer, W, mask, X, ladders, seed) for X in tokens)
     ]
     (A, exact), plus, minus = (run["exact", ""] for run in runs)
     exact_contrast, before = plus[1] - minus[1], layer_rank(A, threshold)

@@ -59,16 +59,28 @@ def key_of_folder(folder: Path, keys: Sequence[str] = CELL_KEYS) -> tuple[str | 
 
 def save_cell(path: str | Path, cell: Cell) -> None:
     values = {} if cell.v is None else {"v": cell.v}
-    key = dict(zip(CELL_KEYS, map(np.array, cell.key), strict=True))
-    save_arrays(path, **key, F=cell.F, G=cell.G, **values)
+    save_arrays(path, key=np.array(list(map(str, cell.key))), F=cell.F, G=cell.G, **values)
 
 
 def load_cell(path: str | Path) -> Cell:
     arrays = load_arrays(path)
-    if not {*CELL_KEYS, "F", "G"} <= set(arrays):
+    if not {"key", "F", "G"} <= set(arrays):
         fail(f"{path}: holds no cell; name a factors.npz, which build_cell.py writes")
-    source, N, d, feature_map = (arrays[name].item() for name in CELL_KEYS)
-    return Cell(source, N, d, feature_map, arrays["F"], arrays["G"], arrays.get("v"))
+    source, N, d, feature_map = arrays["key"].tolist()
+    return Cell(source, int(N), int(d), feature_map, arrays["F"], arrays["G"], arrays.get("v"))
+
+
+def save_extremes(path: str | Path, found: dict[str, np.ndarray]) -> None:
+    """Arrays of shape (members, normalizations) in one: reading costs time by their number."""
+    flat = {name: values for name, values in found.items() if values.ndim == 2}
+    others = {name: values for name, values in found.items() if name not in flat}
+    save_arrays(path, names=np.array([*flat]), values=np.array([*flat.values()]), **others)
+
+
+def load_extremes(path: str | Path) -> dict[str, np.ndarray]:
+    arrays = load_arrays(path)
+    names, values = arrays.pop("names").tolist(), arrays.pop("values")
+    return dict(zip(names, values, strict=True)) | arrays
 
 
 def progress(cell: Cell, member: int) -> None:

@@ -18,8 +18,7 @@ from causalrank.extremes import Extremes, extremes
 from causalrank.mixing import NORMALIZATIONS
 from causalrank.semiseparable import Semiseparable, semiseparable
 from cell_batch import CellStep
-from cell_files import LEVELS, Cell, load_cell, progress
-from whole_files import save_arrays
+from cell_files import LEVELS, Cell, load_cell, progress, save_extremes
 
 ENDS = (
     "log10_sigma_max",
@@ -111,7 +110,7 @@ STEP = CellStep({"--input": "factors.npz"}, {"--output": "extremes.npz"})
 
 
 def write(args: argparse.Namespace, factors: Path, target: Path) -> None:
-    save_arrays(target, **compute(load_cell(factors), args.max_N_dense, args.max_N_sums))
+    save_extremes(target, compute(load_cell(factors), args.max_N_dense, args.max_N_sums))
 
 
 def main() -> None:

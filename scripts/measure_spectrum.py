@@ -12,7 +12,7 @@ from causalrank.mixing import MASKS, NORMALIZATIONS
 from causalrank.precision import PRECISIONS
 from causalrank.spectrum import Spectrum, decay_indices, numerical_rank, numpy_tolerance
 from cell_batch import CellStep
-from cell_files import LEVELS, MATRIX_KEYS, Cell, load_cell
+from cell_files import LEVELS, MATRIX_KEYS, Cell, load_cell, load_extremes
 from whole_files import load_arrays, write_csv
 
 TOLERANCES = ("numpy", "1e-4", "1e-6", "1e-8", "1e-10", "1e-12")
@@ -80,41 +80,53 @@ def method_rows(cell: Cell, sigma: np.ndarray, extremes: dict[str, np.ndarray]) 
         yield (*key, *against_dense(sigma[place], found), *nuclear, *effective)
 
 
-def rank_above(cell: Cell, place: tuple, sigma: np.ndarray, counts: np.ndarray, level: float):
-    """How many singular values exceed a share of the largest; None if nobody knows."""
+def ranks_above(
+    place: tuple[int, int, int], sigma: np.ndarray, counts: np.ndarray, levels: np.ndarray
+) -> list[int | None]:
+    """How many singular values exceed shares of the largest; None where nobody knows."""
     values = sigma[place]
     if not np.isnan(values).any():
-        return numerical_rank(values, level)
+        return numerical_rank(values, levels).tolist()
     member, mask, normalization = place
-    counted = counts[member, normalization, np.isclose(LEVELS, level, rtol=1e-9)]
-    if MASKS[mask] != "causal" or counted.size == 0 or np.isnan(counted[0]):
-        return None
-    return int(counted[0])
+    if MASKS[mask] != "causal":
+        return [None] * len(levels)
+    counted = counts[member, normalization]
+    found = [counted[np.isclose(LEVELS, level, rtol=1e-9)] for level in levels]
+    return [int(x[0]) if x.size and not np.isnan(x[0]) else None for x in found]
+
+
+def tolerances(N: int, epsilon: float) -> dict[str, float]:
+    """TOLERANCES that are below one, in numbers."""
+    numbers = {name: float(name) for name in TOLERANCES if name != "numpy"}
+    tolerance = numpy_tolerance(N, epsilon)
+    return numbers if tolerance is None else numbers | {"numpy": tolerance}
 
 
 def numerical_rank_rows(
     cell: Cell, sigma: dict[str, np.ndarray], counts: np.ndarray
 ) -> Iterator[tuple]:
     """From all singular values, or from counts, which stand for the matrix in float64."""
+    unknown = np.full_like(counts, np.nan)
+    levels = {name: tolerances(cell.N, format.epsilon) for name, format in PRECISIONS.items()}
     for key, place in keyed(cell):
-        for precision, fmt in PRECISIONS.items():
-            known = counts if precision == "float64" else np.full_like(counts, np.nan)
+        for precision, numbers in levels.items():
+            known = counts if precision == "float64" else unknown
+            found = ranks_above(place, sigma[precision], known, np.array([*numbers.values()]))
+            ranks = dict(zip(numbers, found, strict=True))
             for name in TOLERANCES:
-                level = numpy_tolerance(cell.N, fmt.epsilon) if name == "numpy" else float(name)
-                rank = None
-                if level is not None:
-                    rank = rank_above(cell, place, sigma[precision], known, level)
-                yield (*key, precision, name, rank)
+                yield (*key, precision, name, ranks.get(name))
 
 
 def decay_rows(cell: Cell, sigma: np.ndarray) -> Iterator[tuple]:
     """sigma_j / sigma_1 and (sigma_1 + ... + sigma_j) / sum of the first member, j from 1 to N."""
+    indices = decay_indices(cell.N)
     for key, place in keyed(cell):
         values = sigma[place]
         if place[0] == 0 and not np.isnan(values).any() and values[0] > 0:
-            cumulative = np.cumsum(values) / values.sum()
-            for j in decay_indices(cell.N):
-                yield (*key, int(j), float(values[j - 1] / values[0]), float(cumulative[j - 1]))
+            relative = (values / values[0])[indices - 1].tolist()
+            cumulative = (np.cumsum(values) / values.sum())[indices - 1].tolist()
+            for row in zip(indices.tolist(), relative, cumulative, strict=True):
+                yield (*key, *row)
 
 
 def density_rows(cell: Cell, sigma: np.ndarray, extremes: dict[str, np.ndarray]) -> Iterator[tuple]:
@@ -126,10 +138,10 @@ def density_rows(cell: Cell, sigma: np.ndarray, extremes: dict[str, np.ndarray])
         sampled = extremes["counts_slq"][member, normalization]
         if MASKS[mask] != "causal":
             sampled = np.full_like(sampled, np.nan)
-        for level, estimate in zip(LEVELS, sampled, strict=True):
-            count = rank_above(cell, place, sigma, extremes["counts"], level)
+        counts = ranks_above(place, sigma, extremes["counts"], LEVELS)
+        for level, count, estimate in zip(LEVELS.tolist(), counts, sampled.tolist(), strict=True):
             if count is not None:
-                yield (*key, float(level), count, *map(float, estimate))
+                yield (*key, level, count, *estimate)
 
 
 STEP = CellStep(
@@ -151,7 +163,7 @@ STEP = CellStep(
 def measure(
     args: argparse.Namespace, factors: Path, values: Path, ends: Path, *targets: Path
 ) -> None:
-    cell, sigma, extremes = load_cell(factors), load_arrays(values), load_arrays(ends)
+    cell, sigma, extremes = load_cell(factors), load_arrays(values), load_extremes(ends)
     spectrum, ranks, decay, density, methods = targets
     double = sigma["float64"]
     write_csv(spectrum, SPECTRUM_HEADER, spectrum_rows(cell, double, extremes))

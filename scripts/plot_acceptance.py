@@ -55,7 +55,7 @@ def instance(rows: pd.DataFrame, box: str) -> str:
         return f"{box}:\nnone"
     row = found.iloc[0]
     method = f"{row.method} {row.strength}".replace("_plus_one", "+1").strip()
-    return f"{box}:\n{method}, heads {row.heads},\nscale {row.score_scale:g}"
+    return f"{box}:\n{method},\nheads {row.heads}, scale {row.score_scale:g}"
 
 
 def marks(color: str, marker: str) -> dict[str, object]:
@@ -86,7 +86,7 @@ def draw_panel(axes: Axes, rows: pd.DataFrame) -> None:
 
 
 def draw(acceptance: pd.DataFrame, font_size: float) -> Figure:
-    table = acceptance[acceptance.method != "exact"].copy()
+    table = acceptance.copy()
     table["strength"] = table.strength.fillna("").astype(str)
     figure, (panels,) = sheet(font_size, 100, 1, 2, sharey=True)
     for axes, mask in zip(panels, MASKS, strict=True):

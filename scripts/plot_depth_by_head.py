@@ -60,7 +60,7 @@ def draw(heads: pd.DataFrame, font_size: float) -> Figure:
     if panels[0].images or panels[1].images:
         figure.colorbar(image, ax=panels, label=label, aspect=30)
         figure.suptitle(
-            f"softmax attention of {largest.source}, N = {largest.N}, mean over text windows",
+            f"softmax attention of {largest.source}, N = {largest.N}, mean over windows",
             fontsize="medium",
         )
     return figure

@@ -61,7 +61,8 @@ def draw(bound: pd.DataFrame, controls: pd.DataFrame, font_size: float) -> Figur
         for names, color, marker in FAMILIES.values():
             rows = panel[panel.approximation.isin(names)]
             axes.plot(rows[X], rows[Y], **marks(color, marker, 2.5), rasterized=True)
-        draw_controls(axes, controls)
+        if mask == "bidirectional":
+            draw_controls(axes, controls)
         for axis in (axes.xaxis, axes.yaxis):
             log10_axis(axis)
         axes.axline((1, 1), (10, 10), color=GREY, linewidth=0.8, linestyle="--")

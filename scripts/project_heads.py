@@ -24,7 +24,7 @@ from projection_tables import (
 from whole_files import write_csv
 
 DRAWS = 100
-UNIFORM_DRAWS = 25
+UNIFORM_DRAWS = 10
 
 
 def head_rows(key: tuple, P: np.ndarray, v: np.ndarray, noise: np.ndarray) -> Iterator[tuple]:

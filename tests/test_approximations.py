@@ -103,7 +103,7 @@ def test_rows_of_a_normalized_matrix_sum_to_one(name):
 
 
 def test_nystromformer_by_its_formula():
-    """Row softmaxes through the means of tokens, of which every row still sums to one."""
+    """Row softmaxes through the means of tokens, and six steps towards the middle one's inverse."""
     one = head("softmax", "bidirectional", "row")
     f, g = (X.reshape(4, 3, D).mean(axis=1) for X in (one.F, one.G))
 
@@ -112,11 +112,13 @@ def test_nystromformer_by_its_formula():
         return P / P.sum(axis=1, keepdims=True)
 
     middle = rows(f, g)
-    expected = rows(one.F, g) @ np.linalg.inv(middle) @ rows(f, one.G)
+    Z = middle.T / (np.linalg.norm(middle, 1) * np.linalg.norm(middle, np.inf))
+    for _ in range(6):
+        X = middle @ Z
+        Z = (13 * Z - 15 * Z @ X + 7 * Z @ X @ X - Z @ X @ X @ X) / 4
     A_hat = APPROXIMATIONS["nystromformer"].function(one, 4, None)
-    atol = 64 * EPS * np.linalg.cond(middle)
-    np.testing.assert_allclose(A_hat, expected, rtol=0, atol=atol)
-    np.testing.assert_allclose(A_hat.sum(axis=1), 1.0, rtol=0, atol=atol)
+    expected = rows(one.F, g) @ Z @ rows(f, one.G)
+    np.testing.assert_allclose(A_hat, expected, rtol=0, atol=1e4 * EPS * np.abs(Z).max())
 
 
 def test_window_and_kernel_agree_with_the_matrix_where_nothing_is_lost():
@@ -163,8 +165,8 @@ def test_what_leaves_nothing_out_is_the_matrix(mask):
     """From the first strength that is complete on; one less is not the matrix."""
     one = Head(*np.random.default_rng(3).standard_normal((2, N, D)), "softmax", mask, "row", N)
     # Of truncation, as it states; landmarks are inverted with a condition number below 1e6.
-    atol = {"truncation": N * N * EPS, "nystrom": 1e6 * N * EPS, "nystromformer": 1e6 * N * EPS}
-    for name in ("truncation", "nystrom", "nystromformer", "window", "top_k"):
+    atol = {"truncation": N * N * EPS, "nystrom": 1e6 * N * EPS}
+    for name in ("truncation", "nystrom", "window", "top_k"):
         approximation = APPROXIMATIONS[name]
         if approximation.lacks(one, 1):
             continue

@@ -27,7 +27,7 @@ def repository(tmp_path_factory) -> Repository:
     made = Repository(tmp_path_factory.mktemp("batched") / "repository")
     path = made.folder / "workflow" / "batches.py"
     text = path.read_text(encoding="utf-8")
-    changed = re.sub(r"^BATCH_SECONDS = .*", "BATCH_SECONDS = 0.5", text, flags=re.M)
+    changed = re.sub(r"^BATCH_SECONDS = .*", "BATCH_SECONDS = 0.6", text, flags=re.M)
     path.write_text(changed, encoding="utf-8")
     run(made)
     return made
@@ -63,14 +63,14 @@ def test_cells_are_spread_over_batches(repository):
     assert counts(repository, "measure_rank") == (12, 0)
 
 
-def test_an_added_dimension_computes_its_cells_alone(repository):
+@pytest.mark.parametrize(("added", "new"), [({"d": [2, 3, 4]}, 6), ({"N": [8, 9, 10, 11]}, 4)])
+def test_an_added_d_or_N_computes_its_cells_alone(repository, added, new):
     before, files = tables(repository), {}
     for path in (repository.folder / RESULTS / "cells").rglob("*.*"):
         files[path] = path.stat().st_mtime_ns
-    cells = [STUDY["cells"][0] | {"d": [2, 3, 4]}]
-    run(repository, cells=cells)
+    run(repository, cells=[STUDY["cells"][0] | added])
     for step in STEPS:
-        assert counts(repository, step)[0] == 6, step
+        assert counts(repository, step) == (new, 12), step
     assert all(path.stat().st_mtime_ns == time for path, time in files.items())
     assert set(before[0].splitlines()) < set(tables(repository)[0].splitlines())
     run(repository)
@@ -84,7 +84,9 @@ def test_batches_that_change_leave_no_manifest_that_is_believed(repository):
     before = tables(repository)
     path = repository.folder / "workflow" / "batches.py"
     several = path.read_text(encoding="utf-8")
-    path.write_text(several.replace("BATCH_SECONDS = 0.5", "BATCH_SECONDS = 100"), encoding="utf-8")
+    path.write_text(
+        several.replace("BATCH_SECONDS = 0.6", "BATCH_SECONDS = 100"), encoding="utf-8"
+    )
     run(repository, approximations={"noise": [0.2]})
     assert tables(repository)[:2] == before[:2] and tables(repository)[2] != before[2]
     assert counts(repository, "check_bound")[0] == 12

@@ -27,7 +27,7 @@ def alone(batches_of: dict[str, list[CellKey]]) -> set[str]:
 
 def test_every_cell_is_in_one_batch_of_its_source():
     cells = grid({8: 300, 64: 30, 512: 3}, ("s", "t"))
-    planned = plan(cells, {8: 0.0, 64: 1.0, 512: 9.0})
+    planned = plan(cells, {8: 0.0, 64: 1.0, 512: 90.0})
     assert sorted(itertools.chain(*planned.values())) == sorted(cells)
     for name, members in planned.items():
         assert members == sorted(members)
@@ -36,37 +36,44 @@ def test_every_cell_is_in_one_batch_of_its_source():
     assert alone(planned) == {cell.path for cell in cells if cell.N == 512}
 
 
-@pytest.mark.parametrize("cost", [0.0, 0.1, 3.0, 5.0, 1e4])
+@pytest.mark.parametrize("cost", [0.0, 0.1, 3.0, 50.0, 1e4])
 @pytest.mark.parametrize("count", [1, 40, 41, 1000, 10_000])
 def test_the_number_of_batches_is_bounded(count, cost):
     planned = plan(grid({8: count}), {8: cost})
     assert len(planned) <= batches.ALONE + batches.SHARED + 1
+    each = batches.LEAST_SECONDS + cost
     if count == 10_000:
-        assert max(map(len, planned.values())) < 2 * count / batches.SHARED * 1.3
+        fair = max(batches.BATCH_SECONDS, count * each / batches.SHARED)
+        assert max(map(len, planned.values())) * each < 2 * fair * 1.3
 
 
-def test_a_thousand_trivial_cells_are_few_jobs():
-    """Seven steps a batch, and 60 submissions with the jobs of growth."""
-    assert 7 * len(plan(grid({8: 1000}), {8: 0.0})) <= 56
+@pytest.mark.parametrize(("cost", "started"), [(0.0, 2), (0.5, 11), (2.0, 33)])
+def test_a_batch_is_worth_its_start(cost, started):
+    """Of a thousand cells, however small, in no more batches than pay for their seven jobs."""
+    planned = plan(grid({8: 1000}), {8: cost})
+    work = 1000 * (batches.LEAST_SECONDS + cost)
+    assert len(planned) * batches.STARTING_SECONDS <= 0.1 * work
+    assert started / 3 < len(planned) <= started
 
 
 def test_the_largest_stay_alone_when_there_are_many():
     cells = grid({256: 500, 512: 41, 4096: 3})
-    planned = plan(cells, {256: 1.0, 512: 5.0, 4096: 100.0})
+    planned = plan(cells, {256: 1.0, 512: 50.0, 4096: 100.0})
     assert alone(planned) == {cell.path for cell in cells if cell.N == 4096}
 
 
 def test_an_added_cell_moves_no_other():
     cells = grid({8: 500})
-    before = plan(cells, {8: 0.0})
-    after = plan([*cells, CellKey("s", 8, 501, "relu"), CellKey("t", 8, 1, "exp")], {8: 0.0})
+    before = plan(cells, {8: 1.0})
+    assert len(before) == 8
+    after = plan([*cells, CellKey("s", 8, 501, "relu"), CellKey("t", 8, 1, "exp")], {8: 1.0})
     changed = {name for name in after if after[name] != before.get(name)}
     assert changed == {"source~t/shared~00", next(n for n in changed if n.startswith("source~s"))}
 
 
 def test_the_order_of_cells_does_not_matter():
     cells = grid({8: 200, 64: 3}, ("s", "t"))
-    seconds = {8: 0.0, 64: 9.0}
+    seconds = {8: 1.0, 64: 90.0}
     assert plan(cells[::-1], seconds) == plan(cells, seconds)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cell_files import Cell, load_cell, progress, save_cell
+from cell_files import Cell, load_cell, load_extremes, progress, save_cell, save_extremes
 
 
 @pytest.fixture
@@ -26,6 +26,16 @@ def test_a_cell_comes_back(tmp_path, cell, with_values):
         np.testing.assert_array_equal(loaded.v, cell.v)
     else:
         assert loaded.v is None
+
+
+def test_ends_of_spectra_come_back(tmp_path):
+    found = {"log10_sigma_max": np.array([[1.0, np.nan]]), "residual_max": np.array([[0.5, 2.0]])}
+    found |= {"counts": np.ones((1, 2, 48)), "counts_slq": np.zeros((1, 2, 48, 2))}
+    save_extremes(tmp_path / "extremes.npz", found)
+    loaded = load_extremes(tmp_path / "extremes.npz")
+    assert set(loaded) == set(found)
+    for name, values in found.items():
+        np.testing.assert_array_equal(loaded[name], values)
 
 
 def test_path_names_the_cell(cell):

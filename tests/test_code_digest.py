@@ -70,17 +70,20 @@ def digests(scripts: Path) -> dict[str, str]:
     return {name: code_digest.code_digest(scripts / name, environment) for name in STEPS}
 
 
+@pytest.fixture(scope="module")
+def before() -> dict[str, str]:
+    return digests(ROOT / "scripts")
+
+
 @pytest.mark.parametrize("module", MODULES)
-def test_a_changed_function_changes_its_import_closure_and_nothing_else(copy, module):
-    before = digests(copy)
+def test_a_changed_function_changes_its_import_closure_and_nothing_else(copy, before, module):
     path = copy / module
     path.write_text(path.read_text(encoding="utf-8") + "\n\ndef added():\n    return 1\n")
     changed = {name for name, digest in digests(copy).items() if digest != before[name]}
     assert changed == {name for name in STEPS if module in closure(name)}
 
 
-def test_comments_docstrings_and_formatting_change_nothing(copy):
-    before = digests(copy)
+def test_comments_docstrings_and_formatting_change_nothing(copy, before):
     for path in copy.rglob("*.py"):
         text = path.read_text(encoding="utf-8")
         body = text.splitlines(keepends=True)[ast.parse(text).body[0].end_lineno :]

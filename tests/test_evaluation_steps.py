@@ -206,7 +206,7 @@ def judge(
 def test_verdicts_follow_from_the_measurements(tmp_path, measured):
     judge(tmp_path, measured, "a")
     rows, verdicts = read(measured), read(tmp_path / "a.csv")
-    assert len(verdicts) == len(rows) / 2
+    assert len(verdicts) == sum(row["method"] != "exact" for row in rows) / 2
     for verdict in verdicts:
         keys = ("heads", "mask", "method", "strength")
         seeds = [row for row in rows if all(row[key] == verdict[key] for key in keys)]

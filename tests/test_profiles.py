@@ -32,6 +32,30 @@ def test_a_cell_must_fit_the_stated_node(repository):
     assert "Traceback" not in run.stdout
 
 
+MANY = {"N": [*range(64, 145, 4)], "d": [*range(4, 65, 4)]}
+LARGER = {"N": 256, "d": [*range(1, 337)]}
+"""A thousand small cells with three maps; the second ones take two seconds each, in 32 batches."""
+
+
+@pytest.mark.workflow
+@pytest.mark.parametrize(("cells", "batches"), [(MANY, 16), (LARGER, 32)])
+def test_a_thousand_small_cells_are_few_submissions(repository, cells, batches):
+    """Of the whole study: a group is one, and what is local none."""
+    pytest.importorskip("snakemake_executor_plugin_slurm")
+    block = {"source": "drawn", **cells, "feature_map": ["elu_plus_one", "exp", "softmax"]}
+    source = {"kind": "gaussian", "members": 5}
+    text = yaml.safe_dump({"sources": {"drawn": source}, "cells": [block]})
+    profile = ("--workflow-profile", "slurm", "--resources", "mem_mb=64000")
+    run = repository.snakemake("-n", *profile, "--configfile", repository.write("many.yaml", text))
+    cluster = (ROOT / "workflow" / "rules" / "cluster.smk").read_text(encoding="utf-8")
+    local = {"all", *re.findall(r"^    (\w+),$", cluster, re.M)}
+    alone = [name for name in re.findall(r"^rule (\w+):", run.stdout, re.M) if name not in local]
+    groups = re.findall(r"^\[.*\] Group job batch ", run.stdout, re.M)
+    assert len(re.findall(r"^ +rule (\w+):", run.stdout, re.M)) == 7 * len(groups)
+    assert len(groups) == batches and not {"build_cell", "check_bound"} & set(alone)
+    assert len(groups) + len(alone) <= 60
+
+
 @pytest.mark.workflow
 def test_a_users_file_must_fit_the_stated_node(repository):
     """Not the machine on which Snakemake runs."""

@@ -1,16 +1,21 @@
-"""Declared memory is an upper estimate of what a step really takes, and not a wild one."""
+"""Declared memory is an upper estimate of what a step takes, and not a wild one; time is close."""
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import check_bound
 import resources
+from cell_files import Cell
 from conftest import ROOT
 
 N, D = 1024, 4
 LIMITS = {"singular_values_N": N, "rounded_N": N, "dense_rank_N": N, "bound_N": N, "counts_N": N}
+LIMITS["bound_members"] = 3
 CELL = f"--source g --N {N} --d {D}"
 COMMANDS = {
     "draw_ensemble": f"{CELL} --members 1 --scale 1 --output source.npz",
@@ -117,3 +122,37 @@ def test_a_retry_has_twice_the_time_and_a_trivial_job_time_to_start():
     first, second, third = (resources.minutes(3600, attempt) for attempt in (1, 2, 3))
     assert 60 < first and (second, third) == (2 * first, 4 * first)
     assert resources.minutes(0, 1) == resources.STARTING_MINUTES
+
+
+def test_time_of_the_bound_grows_with_the_square_and_with_what_is_asked_for():
+    limits = LIMITS | {"bound_members": 3, "bound_N": 4096}
+    few, many = (resources.bound_seconds(512, 5, limits, number) for number in (10, 30))
+    assert 0 < 3 * few == pytest.approx(many)
+    assert resources.bound_seconds(4096, 5, limits, 10) == pytest.approx(64 * few, rel=0.15)
+    assert resources.bound_seconds(512, 1, limits, 30) == pytest.approx(many / 3)
+    assert resources.bound_seconds(512, 9, limits, 30) == many
+    assert resources.bound_seconds(4097, 5, limits, 30) == 0
+    without = resources.seconds(512, 5, limits, 0)
+    assert resources.seconds(512, 5, limits, 30) == pytest.approx(without + many)
+
+
+@pytest.mark.parametrize("N", [16, 128])
+def test_time_of_the_bound_is_about_what_it_takes(N):
+    """In CPU seconds, of one member with one strength of each approximation that softmax has."""
+    q, k, v = np.random.default_rng(0).standard_normal((3, 1, N, D))
+    ladders = {
+        "truncation": [4],
+        "nystrom": [4],
+        "linformer": [8],
+        "performer": [64],
+        "taylor": [2],
+    }
+    ladders |= {"window": [8], "top_k": [4], "decay": [0.9], "rounding": ["float16"]}
+    ladders |= {"quantization": [4], "noise": [0.1], "adversary": [0.1]}
+    for _ in range(2):  # the first one imports
+        start = time.process_time()
+        rows = list(check_bound.rows(Cell("g", N, D, "softmax", q, k, v), N, 1, ladders))
+        spent = time.process_time() - start
+    assert len(rows) == 4 * len(ladders)
+    expected = resources.bound_seconds(N, 1, LIMITS | {"bound_members": 1}, len(ladders))
+    assert expected / 6 < spent < 6 * expected

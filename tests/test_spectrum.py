@@ -167,7 +167,9 @@ def test_numerical_rank_is_numpys(rank, seed):
 
 def test_numerical_rank_counts_what_lies_above():
     sigma = np.array([4.0, 2.0, 1.0, 0.0])
-    assert [numerical_rank(sigma, t) for t in (0.0, 0.2, 0.25, 0.5, 0.9, 1.0)] == [3, 3, 2, 1, 1, 0]
+    tolerances, expected = [0.0, 0.2, 0.25, 0.5, 0.9, 1.0], [3, 3, 2, 1, 1, 0]
+    assert [numerical_rank(sigma, t) for t in tolerances] == expected
+    assert numerical_rank(sigma, np.array(tolerances)).tolist() == expected
     assert numerical_rank(np.zeros(3), 1e-4) == 0
 
 

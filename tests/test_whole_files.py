@@ -1,10 +1,12 @@
 """An output is whole or absent, whatever happens to its writer, and its bytes repeat."""
 
 import hashlib
+import io
 import os
 import signal
 import subprocess
 import sys
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -152,6 +154,39 @@ def test_arrays_come_back_and_bytes_repeat(tmp_path):
     for name, x in arrays.items():
         assert loaded[name].dtype == x.dtype
         np.testing.assert_array_equal(loaded[name], x)
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        np.arange(6.0).reshape(2, 3)[:, ::2],
+        np.zeros((0, 4)),
+        np.array(7),
+        np.array(["a", "bcd"]),
+        np.array([True, False]),
+        np.arange(3, dtype=">f4"),
+    ],
+    ids=["Fortran", "strided", "empty", "scalar", "words", "booleans", "big-endian"],
+)
+def test_arrays_are_what_numpy_loads_and_cannot_be_written_to(tmp_path, array):
+    save_arrays(tmp_path / "a.npz", x=array)
+    loaded, expected = load_arrays(tmp_path / "a.npz")["x"], np.load(tmp_path / "a.npz")["x"]
+    assert (loaded.dtype, loaded.shape) == (expected.dtype, expected.shape)
+    assert loaded.flags["F_CONTIGUOUS"] == expected.flags["F_CONTIGUOUS"]
+    np.testing.assert_array_equal(loaded, expected)
+    assert not loaded.flags.writeable
+
+
+def test_an_array_that_is_cut_short_is_damaged(tmp_path, capsys):
+    """In an archive that is whole."""
+    with ZipFile(tmp_path / "a.npz", "w") as archive:
+        file = io.BytesIO()
+        np.lib.format.write_array(file, np.arange(9.0))
+        archive.writestr("x.npy", file.getvalue()[:-8])
+    with pytest.raises(SystemExit):
+        load_arrays(tmp_path / "a.npz")
+    assert "delete the file and run again" in capsys.readouterr().err
 
 
 def test_arrays_are_written_under_the_name_that_was_asked_for(tmp_path):

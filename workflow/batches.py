@@ -4,14 +4,17 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-LEAST_SECONDS = 0.25
-"""What a cell takes over all its steps, however small it is."""
-ALONE_SECONDS = 4.0
-"""From which estimate on a cell is a batch of its own, while there are few of these."""
+LEAST_SECONDS = 0.05
+"""What a cell takes over all its steps, however small it is: a thousand trivial ones, 45 ms each."""
+STARTING_SECONDS = 4.5
+"""What a batch's seven jobs take before they do anything: measured, 0.3 to 0.7 s each of Python and
+its imports, those that scipy is needed for included, and 0.1 s each of Snakemake."""
+BATCH_SECONDS = 10 * STARTING_SECONDS
+"""What a batch of several should take at least, so that a tenth of it at most is its start; a cell
+that takes as long is a batch of its own, while there are few of these."""
 ALONE, SHARED = 40, 32
-"""At most so many batches of one cell and, but for one a source, of several."""
-BATCH_SECONDS = 30.0
-"""What a batch of several should take at least."""
+"""At most so many batches of one cell and, but for one a source, of several. Beside the largest
+machines this bounds what a cluster is sent: a batch is one submission there."""
 
 
 class Key(Protocol):
@@ -29,7 +32,7 @@ def plan(
     A cell alone gives the batch its name. The others of a source are spread over a power of two of
     batches by a hash of their identity, so that an added cell moves no other, most often.
     """
-    limit = ALONE_SECONDS
+    limit = BATCH_SECONDS
     while sum(cost > limit for cost in seconds.values()) > alone:
         limit *= 2
     batches = {key.path: [key] for key, cost in seconds.items() if cost > limit}

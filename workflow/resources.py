@@ -43,6 +43,9 @@ TASK_MICROSECONDS = 40
 """Per token and column of a task's sequences, for a drawn layer."""
 HORIZON_MICROSECONDS = 100
 """Per token that is searched, at d = 64."""
+APPROXIMATION_SECONDS, APPROXIMATED_NANOSECONDS = 0.005, 150.0
+"""Of an approximation of a member's four matrices, and per N^2: measured from N = 8 to 512 with the
+default strengths, where d = 8 and 64 and the maps differ by a third."""
 ROWS = 1024
 """How many rows of a matrix `build_cell` forms at once where it must see the entries."""
 
@@ -96,15 +99,23 @@ def features_megabytes(N: int, d: int, features: int) -> int:
     return round(BYTES * (6 * N + 3 * d) * wide / 2**20)
 
 
-def seconds(N: int, members: int, limits: Mapping[str, int]) -> float:
-    """Seconds that the longest step of a cell may take.
+def seconds(N: int, members: int, limits: Mapping[str, int], approximations: int = 0) -> float:
+    """Seconds that all steps of a cell may take: spectra, and a bound for so many approximations.
 
     A dozen dense spectra of each member, or the structured engine's work on both normalizations.
     """
+    bound = bound_seconds(N, members, limits, approximations)
     if N <= limits["singular_values_N"]:
-        return members * 12 * GESDD_NANOSECONDS * 1e-9 * N**3
+        return bound + members * 12 * GESDD_NANOSECONDS * 1e-9 * N**3
     counting = COUNTING_MICROSECONDS if N <= limits["counts_N"] else 0
-    return members * (STRUCTURED_MICROSECONDS + counting) * 1e-6 * N
+    return bound + members * (STRUCTURED_MICROSECONDS + counting) * 1e-6 * N
+
+
+def bound_seconds(N: int, members: int, limits: Mapping[str, int], approximations: int) -> float:
+    """Of the output-error bound alone: each approximation of a member's four matrices."""
+    checked = min(members, limits["bound_members"]) if N <= limits["bound_N"] else 0
+    each = APPROXIMATION_SECONDS + APPROXIMATED_NANOSECONDS * 1e-9 * N**2
+    return checked * approximations * each
 
 
 def combination_seconds(d: int, tokens: int, members: int) -> float:

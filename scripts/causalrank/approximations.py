@@ -6,9 +6,9 @@ from functools import partial
 
 import numpy as np
 
-from . import low_rank, perturbation, quantization, random_features, sparsity
+from . import landmarks, low_rank, perturbation, quantization, random_features, sparsity
 from .head import Head
-from .mixing import scores, softmax
+from .mixing import scores
 from .precision import rounded
 
 NO_CAUSAL_FORM = "no causal form: it mixes later tokens into earlier ones"
@@ -30,33 +30,13 @@ def _truncation(head: Head, r: int, _: Generator) -> np.ndarray:
     return low_rank.truncation(head.A, r, head.right_vectors)
 
 
-def nystrom_factors(head: Head, m: int) -> tuple[np.ndarray, np.ndarray]:
-    """Factors, shape (N, m) each, of the head's kernel by m landmarks, means of segments.
-
-    Of a row-normalized head, rows whose sum is lost in rounding are empty.
-    """
-    f, g = (low_rank.segment_means(X, m) for X in (head.F, head.G))
-    products = (head.F @ g.T, f @ g.T, f @ head.G.T)
-    if head.feature_map == "softmax":
-        products = low_rank.balanced_exponentials(*(S / np.sqrt(f.shape[1]) for S in products))
-    L, R = low_rank.nystrom_factors(*products)
-    return (low_rank.without_lost_rows(L, R) if head.normalization == "row" else L), R
-
-
 def _nystrom(head: Head, m: int, _: Generator) -> np.ndarray:
-    L, R = nystrom_factors(head, m)
+    L, R = landmarks.nystrom_factors(head, m)
     return head.of_kernel(L @ R.T)
 
 
-def nystromformer_factors(head: Head, m: int) -> tuple[np.ndarray, np.ndarray]:
-    """Factors, shape (N, m) each, by m landmarks of three row softmaxes."""
-    f, g = (low_rank.segment_means(X, m) for X in (head.F, head.G))
-    rows = ((head.F, g), (f, g), (f, head.G))
-    return low_rank.nystrom_factors(*(softmax(q, k, "bidirectional", "row") for q, k in rows))
-
-
 def _nystromformer(head: Head, m: int, _: Generator) -> np.ndarray:
-    L, R = nystromformer_factors(head, m)
+    L, R = landmarks.nystromformer_factors(head, m)
     return L @ R.T
 
 
@@ -138,7 +118,6 @@ APPROXIMATIONS: dict[str, Approximation] = {
         int,
         _nystromformer,
         lambda head, m: _row_softmax_only(head, m) or _landmarks_lack(head, m),
-        _every_token,
     ),
     "linformer": Approximation(
         "projected tokens", int, _linformer, _row_softmax_only, _every_token

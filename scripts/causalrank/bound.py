@@ -79,12 +79,14 @@ def _gamma(n: int) -> float:
 def rounding_allowance(N: int, d_v: int) -> float:
     """By how much, relatively, rounding alone can lift the computed left side over the right.
 
-    Each side is a product or sum of at most N + d_v + 2 rounded operations of one sign: the left
-    side can come out too large by gamma_{N + d_v + 2}, because the error of an entry of E V is at
-    most gamma_N (|E| |V|)_ij, whose row norms the bound dominates; the right side too small by as
-    much. The entrywise bound dominates those too, with fewer operations.
+    Each side takes at most N + d_v + 2 rounded operations: the left side can come out too large by
+    gamma_{N + d_v + 2} times the bound, because the error of an entry of E V is at most
+    gamma_N (|E| |V|)_ij, whose row norms the bound dominates; the right side, of nonnegative terms,
+    too small by as much. Four more a side are for the roundings of the allowance itself and of its
+    product with the bound. The entrywise bound dominates those too, with fewer operations. No
+    product of E and V may underflow.
     """
-    gamma = _gamma(N + d_v + 2)
+    gamma = _gamma(N + d_v + 6)
     return (1 + gamma) / (1 - gamma) - 1
 
 
@@ -93,12 +95,12 @@ def spectral_allowance(N: int, d_v: int) -> float:
 
     The estimate is at least the largest computed row norm, so the right side is no less than
     ||E_i||_2 ||V||_2 >= ||(E V)_i||_2 but for rounding, however few steps Lanczos made. With
-    gamma = gamma_{N + d_v + 2}: the computed E V errs in row i by gamma || |E_i| |V| ||_2
-    <= gamma ||E_i||_2 sqrt(d_v) ||V||_2; its norm and the row norm by a factor of 1 + gamma; the
-    Gram matrix of V by gamma ||V||_F^2 <= gamma d_v ||V||_2^2, and its largest eigenvalue, taking
-    d_v^2 u for LAPACK's backward error, by no more again.
+    gamma = gamma_{N + d_v + 6}, for the same reasons: the computed E V errs in row i by
+    gamma || |E_i| |V| ||_2 <= gamma ||E_i||_2 sqrt(d_v) ||V||_2; its norm and the row norm by a
+    factor of 1 + gamma; the Gram matrix of V by gamma ||V||_F^2 <= gamma d_v ||V||_2^2, and its
+    largest eigenvalue, taking d_v^2 u for LAPACK's backward error, by no more again.
     """
-    gamma = _gamma(N + d_v + 2)
+    gamma = _gamma(N + d_v + 6)
     left = (1 + gamma) * (1 + np.sqrt(d_v) * gamma)
     return float(left / ((1 - gamma) * (1 - 2 * d_v * gamma)) - 1)
 

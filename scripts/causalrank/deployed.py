@@ -10,8 +10,9 @@ from functools import partial
 
 import numpy as np
 
-from .approximations import Strength, nystrom_factors, nystromformer_factors
+from .approximations import Strength
 from .head import Head
+from .landmarks import nystrom_factors, nystromformer_factors
 from .low_rank import linformer_factors
 from .mixing import softmax
 from .random_features import (

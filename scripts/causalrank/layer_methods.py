@@ -53,8 +53,9 @@ def methods(
     """
     yield Method("exact", "", passage.attention)
     largest_rank = max(ladders.get("truncation") or [0])
+    share = np.sqrt(scale)  # random features and landmarks depend on how q and k share it
     heads = [
-        Head(scale * q, k, "softmax", mask, "row", largest_rank)
+        Head(share * q, share * k, "softmax", mask, "row", largest_rank)
         for q, k in zip(passage.q, passage.k, strict=True)
     ]
     for name, ladder in ladders.items():

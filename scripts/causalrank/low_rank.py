@@ -1,4 +1,4 @@
-"""Low-rank approximations of a mixing matrix: truncation, landmarks, random projections."""
+"""Low-rank approximations of a mixing matrix: truncation and random projections."""
 
 import numpy as np
 
@@ -36,56 +36,6 @@ def truncation(A: np.ndarray, r: int, vectors: np.ndarray) -> np.ndarray:
     """
     V = vectors[:, :r]
     return (A @ V) @ V.T
-
-
-def segment_means(X: np.ndarray, m: int) -> np.ndarray:
-    """Means of m segments of consecutive rows of X, shape (m, d); sizes differ by at most one."""
-    starts = np.arange(m + 1) * len(X) // m
-    return np.add.reduceat(X, starts[:-1]) / np.diff(starts)[:, None]
-
-
-def balanced_exponentials(
-    to_landmarks: np.ndarray, between: np.ndarray, from_landmarks: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """exp of the scores of `nystrom_factors`, of the same shapes, balanced.
-
-    The middle one is exp(-r_i) exp(S_ij) exp(-c_j), each row's and each column's largest entry
-    being one, and the others make up for it, so that the product is that of the exponentials, but
-    the cutoff of the inverse removes no row or column only because its scores are small. Raises
-    OverflowError where what makes up for it leaves float64.
-    """
-    rows = between.max(axis=1, keepdims=True)
-    columns = (between - rows).max(axis=0)
-    with np.errstate(over="ignore"):
-        left, right = np.exp(to_landmarks - columns), np.exp(from_landmarks - rows)
-    if not (np.isfinite(left).all() and np.isfinite(right).all()):
-        raise OverflowError("the kernel at the landmarks overflows float64")
-    return left, np.exp(between - rows - columns), right
-
-
-def without_lost_rows(L: np.ndarray, R: np.ndarray) -> np.ndarray:
-    """L, shape (N, m), with zeros for each row of L R^T whose sum may be rounding alone.
-
-    That is where it is at most N eps times the row's sum in |L| |R|^T: divided by it, the row would
-    be as large as any other.
-    """
-    sums, sizes = L @ R.sum(axis=0), np.abs(L) @ np.abs(R).sum(axis=0)
-    lost = np.abs(sums) <= len(R) * np.finfo(float).eps * sizes
-    return np.where(lost[:, None], 0.0, L)
-
-
-def nystrom_factors(
-    to_landmarks: np.ndarray, between: np.ndarray, from_landmarks: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Factors, shape (N, m) each, of K(q, k~) K(q~, k~)^+ K(q~, k) (Xiong et al. 2021, section 3).
-
-    The three arguments are those matrices, of shape (N, m), (m, m) and (m, N), where q~, k~ are
-    landmarks. In the paper each is a row softmax, and the inverse is iterated for. Of the kernel
-    itself they make an approximation that can be normalized afterwards or not.
-    Singular values of the middle one below m eps of its largest count as zeros.
-    """
-    cutoff = len(between) * np.finfo(float).eps
-    return to_landmarks @ np.linalg.pinv(between, rcond=cutoff), from_landmarks.T
 
 
 def gaussian_projection(k: int, N: int, generator: np.random.Generator) -> np.ndarray:

@@ -88,8 +88,10 @@ def softmax(
     if mask == "causal":
         S = np.where(np.tri(*S.shape, first_row, dtype=bool), S, -np.inf)
     if normalization == "row":
-        A = np.exp(S - S.max(axis=1, keepdims=True))
-        return A / A.sum(axis=1, keepdims=True)
+        S -= S.max(axis=1, keepdims=True)
+        A = np.exp(S, out=S)
+        A /= A.sum(axis=1, keepdims=True)
+        return A
     with np.errstate(over="ignore"):
         A = np.exp(S)
     if not np.isfinite(A).all():

@@ -58,4 +58,7 @@ def scaled_down(X: np.ndarray) -> tuple[np.ndarray, int]:
 def row_norms(X: np.ndarray) -> np.ndarray:
     """Euclidean norms of the rows of X, shape (N,), each scaled by a power of two of its own."""
     exponent = np.frexp(np.abs(X).max(axis=1))[1]
-    return np.ldexp(np.sqrt((np.ldexp(X, -exponent[:, None]) ** 2).sum(axis=1)), exponent)
+    half = exponent // 2  # in two steps: 2^-exponent may be no double
+    scaled = X * np.ldexp(1.0, -half)[:, None]
+    scaled *= np.ldexp(1.0, half - exponent)[:, None]
+    return np.ldexp(np.sqrt((scaled * scaled).sum(axis=1)), exponent)

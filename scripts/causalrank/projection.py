@@ -42,6 +42,7 @@ token's w like n.
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -67,6 +68,16 @@ class Column:
     image: np.ndarray
     noise: np.ndarray
     row_norms: np.ndarray
+
+    @cached_property
+    def unit_noise(self) -> np.ndarray:
+        """The noise over the norms of P's rows, shape (n, m)."""
+        return self.noise / self.row_norms[:, None]
+
+    @cached_property
+    def noise_squares(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of each draw, ||P h||^2 and (P h) . (P w), shape (m,) both."""
+        return np.einsum("ij,ij->j", self.noise, self.noise), self.image @ self.noise
 
     @property
     def amplification(self) -> float:
@@ -105,15 +116,17 @@ def draw_errors(column: Column, k: int, generator: np.random.Generator) -> Error
     depend on it: R^T R w = |g|^2 w + |g| h / sqrt(k) in law, h standard normal orthogonal to w.
     """
     square = generator.chisquare(k, column.noise.shape[1]) / k
-    u = column.image / column.row_norms
-    error = (column.noise / column.row_norms[:, None]) * np.sqrt(square / k)
-    error += np.outer(u, square - 1)
-    weights = column.row_norms**2
-    norms = np.sqrt(weights @ error**2)
+    across, along = np.sqrt(square / k), square - 1
+    error = column.unit_noise * across
+    error += np.outer(column.image / column.row_norms, along)
+    squares, products = column.noise_squares
+    image = column.image @ column.image
+    norms = across * (across * squares + 2 * along * products) + along**2 * image
+    norms = np.sqrt(np.maximum(norms, 0.0))
     return Errors(
-        relative=norms / np.linalg.norm(column.image),
-        norm=norms / np.sqrt(weights.sum()),
-        rows=np.abs(error).max(axis=0),
+        relative=norms / np.sqrt(image),
+        norm=norms / np.linalg.norm(column.row_norms),
+        rows=np.maximum(error.max(axis=0), -error.min(axis=0)),
     )
 
 

@@ -27,8 +27,9 @@ def orthogonal_directions(m: int, d: int, generator: np.random.Generator) -> np.
 def positive_features(x: np.ndarray, directions: np.ndarray) -> np.ndarray:
     """exp(w . x' - ||x'||^2 / 2) / sqrt(m) for every direction w, x' = x / d^(1/4), shape (N, m).
 
-    For normal w the inner product of two of them has the mean exp(q . k / sqrt(d)): FAVOR+
-    (Choromanski et al. 2021, lemma 1), without its small stabilizing constant.
+    For normal w the inner product of two of them has the mean exp(q . k / sqrt(d)): the positive
+    features of FAVOR+ (Choromanski et al. 2021, lemma 1), which takes orthogonal directions and
+    adds a small stabilizing constant.
     """
     m, d = directions.shape
     scaled = x / d**0.25

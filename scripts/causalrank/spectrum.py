@@ -82,9 +82,9 @@ def summarize(sigma: np.ndarray) -> Spectrum:
     )
 
 
-def numerical_rank(sigma: np.ndarray, tolerance: float) -> int:
-    """The number of singular values above tolerance * sigma_max."""
-    return int(np.count_nonzero(sigma > tolerance * sigma[0]))
+def numerical_rank(sigma: np.ndarray, tolerance: float | np.ndarray) -> np.ndarray:
+    """The number of singular values above tolerance * sigma_max, for each tolerance."""
+    return np.count_nonzero(sigma > np.multiply.outer(tolerance, sigma[:1]), axis=-1)
 
 
 def numpy_tolerance(N: int, epsilon: float) -> float | None:

@@ -10,8 +10,13 @@ COMBINATION_KEYS = {
 }
 
 
+APPROXIMATED = sum(map(len, STUDY["approximations"].values()))
+
+
 def seconds(cell):
-    return resources.seconds(cell.N, members(STUDY["sources"][cell.source]), STUDY["limits"])
+    return resources.seconds(
+        cell.N, members(STUDY["sources"][cell.source]), STUDY["limits"], APPROXIMATED
+    )
 
 
 # A drawn source counts as five members: no growth rate depends on their number, so no batch may.
@@ -21,8 +26,9 @@ def growth_seconds(key):
     return resources.combination_seconds(key.d, tokens, 5 if is_drawn(key) else members(source))
 
 
-BATCHES = batches.plan({cell: seconds(cell) for cell in GRID})
-GROWTH_BATCHES = batches.plan({key: growth_seconds(key) for key in COMBINATION_KEYS}, 8, 8)
+SECONDS = {cell: seconds(cell) for cell in GRID}
+BATCHES = batches.plan(SECONDS)
+GROWTH_BATCHES = batches.plan({key: growth_seconds(key) for key in COMBINATION_KEYS}, 4, 4)
 
 
 def folders(batch):
@@ -47,7 +53,7 @@ def cells_digest(wildcards):
 
 
 def batch_seconds(wildcards):
-    return sum(map(seconds, BATCHES[wildcards.batch]))
+    return sum(map(SECONDS.get, BATCHES[wildcards.batch]))
 
 
 def minutes(wildcards, attempt):
@@ -60,9 +66,16 @@ def longest_first(wildcards, input, attempt):
     return round(batch_seconds(wildcards))
 
 
+def growth_batch_seconds(wildcards):
+    return sum(map(growth_seconds, GROWTH_BATCHES[wildcards.batch]))
+
+
 def growth_minutes(wildcards, attempt):
-    seconds = sum(map(growth_seconds, GROWTH_BATCHES[wildcards.batch]))
-    return resources.minutes(seconds, attempt)
+    return resources.minutes(growth_batch_seconds(wildcards), attempt)
+
+
+def longest_growth_first(wildcards, input, attempt):
+    return round(growth_batch_seconds(wildcards))
 
 
 def read_source(keys):

@@ -10,6 +10,7 @@ REUSE_MEMORY = "MALLOC_MMAP_THRESHOLD_=33554432 MALLOC_TRIM_THRESHOLD_=268435456
 
 # Steps write the files of a batch's cells to the cells' own folders, beside receipts by which they
 # are reused. The graph knows of a manifest alone, which is there when no cell of the batch failed.
+# On a cluster, the steps of a batch are one submission: groups are what hangs together.
 rule build_cell:
     input:
         lambda w: read_source(BATCHES[w.batch]),
@@ -20,6 +21,8 @@ rule build_cell:
     benchmark:
         f"{BATCH}/benchmarks/build_cell.tsv"
     priority: longest_first
+    group:
+        "batch"
     conda:
         "../../envs/linalg.yaml"
     resources:
@@ -44,6 +47,8 @@ rule compute_singular_values:
     benchmark:
         f"{BATCH}/benchmarks/compute_singular_values.tsv"
     priority: longest_first
+    group:
+        "batch"
     conda:
         "../../envs/linalg.yaml"
     resources:
@@ -72,6 +77,8 @@ rule compute_extremes:
     benchmark:
         f"{BATCH}/benchmarks/compute_extremes.tsv"
     priority: longest_first
+    group:
+        "batch"
     conda:
         "../../envs/linalg.yaml"
     resources:
@@ -97,6 +104,8 @@ rule measure_rank:
     benchmark:
         f"{BATCH}/benchmarks/measure_rank.tsv"
     priority: longest_first
+    group:
+        "batch"
     conda:
         "../../envs/exact.yaml"
     resources:
@@ -123,6 +132,8 @@ rule measure_spectrum:
     benchmark:
         f"{BATCH}/benchmarks/measure_spectrum.tsv"
     priority: longest_first
+    group:
+        "batch"
     conda:
         "../../envs/linalg.yaml"
     resources:
@@ -147,6 +158,8 @@ rule measure_baselines:
     benchmark:
         f"{BATCH}/benchmarks/measure_baselines.tsv"
     priority: longest_first
+    group:
+        "batch"
     conda:
         "../../envs/linalg.yaml"
     resources:
@@ -171,6 +184,8 @@ rule check_bound:
     benchmark:
         f"{BATCH}/benchmarks/check_bound.tsv"
     priority: longest_first
+    group:
+        "batch"
     conda:
         "../../envs/linalg.yaml"
     resources:

@@ -11,6 +11,7 @@ rule estimate_growth:
         f"{GROWTH_BATCH}/logs/estimate_growth.log",
     benchmark:
         f"{GROWTH_BATCH}/benchmarks/estimate_growth.tsv"
+    priority: longest_growth_first
     conda:
         "../../envs/linalg.yaml"
     resources:
@@ -35,6 +36,7 @@ rule find_horizons:
         f"{GROWTH_BATCH}/logs/find_horizons.log",
     benchmark:
         f"{GROWTH_BATCH}/benchmarks/find_horizons.tsv"
+    priority: longest_growth_first
     conda:
         "../../envs/linalg.yaml"
     resources:
