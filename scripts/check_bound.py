@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from causalrank.approximations import APPROXIMATIONS, approximate
-from causalrank.bound import Original, RowErrors, original, row_errors
+from causalrank.bound import original, row_errors, summarized
 from causalrank.ensembles import seed_of
 from causalrank.head import Head
 from cell_batch import CellStep
@@ -36,34 +36,6 @@ def generator_of(*identity: str | int) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(seed_of(*identity)))
 
 
-def measured(exact: Original, errors: RowErrors) -> tuple:
-    """The columns MEASURED of one approximation."""
-    told = errors.tightness[~np.isnan(errors.tightness)]
-    norm = exact.value_norm_max
-    middle, high = np.quantile(errors.output_error, [0.5, 0.95])
-    bounds = errors.entrywise_bound, errors.spectral_bound
-    largest = float(errors.output_error.max())
-    return (
-        float(errors.row_l1_error.max()),
-        norm,
-        float(errors.bound.max()),
-        largest,
-        float(told.max()) if len(told) else None,
-        float(np.median(told)) if len(told) else None,
-        errors.violations,
-        float(middle),
-        float(high),
-        *bounds,
-        errors.entrywise_violations,
-        errors.spectral_violations,
-        *(x / norm if norm else None for x in (largest, *bounds)),
-        errors.frobenius_error,
-        errors.spectral_error,
-        errors.relative_frobenius_error,
-        errors.relative_output_error,
-    )
-
-
 def matrix_rows(head: Head, v: np.ndarray, key: tuple, ladders: Ladders) -> Iterator[tuple]:
     """One row for each approximation of one matrix, and for each that does not exist."""
     exact = original(head.A, v)
@@ -72,12 +44,13 @@ def matrix_rows(head: Head, v: np.ndarray, key: tuple, ladders: Ladders) -> Iter
         for strength in ladder:
             generator = generator_of(name, *key, str(strength))
             found, reason = approximate(name, head, strength, generator)
-            fields = (None,) * len(MEASURED)
+            fields = [None] * len(MEASURED)
             if found is not None:
                 against = exact
                 if APPROXIMATIONS[name].values:
                     against = original(head.A, APPROXIMATIONS[name].values(found - head.A, v))
-                fields = measured(against, row_errors(against, found, start))
+                summary = summarized(against, row_errors(against, found, start))
+                fields = [summary[column] for column in MEASURED]
             yield (*key, name, strength, *fields, int(found is not None), reason)
 
 

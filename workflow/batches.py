@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 LEAST_SECONDS = 0.05
-"""What a cell takes over all its steps, however small it is: a thousand trivial ones, 45 ms each."""
+"""What a cell takes over all its steps, however small it is: measured of ten thousand."""
 STARTING_SECONDS = 4.5
 """What a batch's seven jobs take before they do anything: measured, 0.3 to 0.7 s each of Python and
 its imports, those that scipy is needed for included, and 0.1 s each of Snakemake."""

@@ -149,5 +149,38 @@ def row_errors(exact: Original, A_hat: np.ndarray, start: np.ndarray) -> RowErro
     )
 
 
+def summarized(exact: Original, errors: RowErrors) -> dict[str, float | int | None]:
+    """What a table says of all rows, by column; None for a share of nothing."""
+    told = errors.tightness[~np.isnan(errors.tightness)]
+    norm = exact.value_norm_max
+    median, high = np.quantile(errors.output_error, [0.5, 0.95])
+    largest = float(errors.output_error.max())
+    errors_at_the_output = {
+        "output": largest,
+        "entrywise": errors.entrywise_bound,
+        "spectral": errors.spectral_bound,
+    }
+    return {
+        "row_l1_error_max": float(errors.row_l1_error.max()),
+        "value_norm_max": norm,
+        "bound_max": float(errors.bound.max()),
+        "output_error_max": largest,
+        "tightness_max": float(told.max()) if len(told) else None,
+        "tightness_median": float(np.median(told)) if len(told) else None,
+        "violations": errors.violations,
+        "output_error_median": float(median),
+        "output_error_q95": float(high),
+        "entrywise_bound": errors.entrywise_bound,
+        "spectral_bound": errors.spectral_bound,
+        "entrywise_violations": errors.entrywise_violations,
+        "spectral_violations": errors.spectral_violations,
+        **{f"{k}_over_value": x / norm if norm else None for k, x in errors_at_the_output.items()},
+        "frobenius_error": errors.frobenius_error,
+        "spectral_error": errors.spectral_error,
+        "relative_frobenius_error": errors.relative_frobenius_error,
+        "relative_output_error": errors.relative_output_error,
+    }
+
+
 def _ratio(x: float, y: float) -> float:
     return x / y if y > 0.0 else float("nan")
