@@ -84,9 +84,7 @@ def test_batches_that_change_leave_no_manifest_that_is_believed(repository):
     before = tables(repository)
     path = repository.folder / "workflow" / "batches.py"
     several = path.read_text(encoding="utf-8")
-    path.write_text(
-        several.replace("BATCH_SECONDS = 0.6", "BATCH_SECONDS = 100"), encoding="utf-8"
-    )
+    path.write_text(several.replace("BATCH_SECONDS = 0.6", "BATCH_SECONDS = 100"), encoding="utf-8")
     run(repository, approximations={"noise": [0.2]})
     assert tables(repository)[:2] == before[:2] and tables(repository)[2] != before[2]
     assert counts(repository, "check_bound")[0] == 12
