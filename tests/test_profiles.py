@@ -20,7 +20,7 @@ def test_the_slurm_profile_has_all_of_the_default_one():
 
 
 def test_a_submission_has_one_core():
-    """Or a batch would ask for as many as it has steps side by side, and the sum of their memory."""
+    """Or a batch would ask for as many as it has steps side by side, and all of their memory."""
     assert SLURM["cores"] == 1 and SLURM["jobs"] > 1
 
 
