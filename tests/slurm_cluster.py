@@ -20,7 +20,16 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from slurm_setup import CONFIGURATION, NODES, PROGRAMS, NoSlurm, abandoned, configuration, install
+from slurm_setup import (
+    CONFIGURATION,
+    NAME,
+    NODES,
+    PROGRAMS,
+    NoSlurm,
+    abandoned,
+    configuration,
+    install,
+)
 
 PATIENCE = 120.0  # seconds, for a daemon to answer on a busy machine
 
@@ -37,23 +46,18 @@ def _free_ports(number: int) -> list[int]:
             return ports
 
 
-def _writing_below(folder: Path) -> list[int]:
-    """The processes that hold a file of a folder open: of a job step, its node's log."""
-    found = []
+def _left_behind(folder: Path) -> list[int]:
+    """The processes of jobs, by their environment, and of their steps, by a log of their node.
+
+    linuxproc loses what its parent has left.
+    """
+    mark, found = f"SLURM_CLUSTER_NAME={NAME}".encode(), []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             files = [str(file.readlink()) for file in (process / "fd").iterdir()]
-            if any(file.startswith(f"{folder}/") for file in files):
+            of_step = any(file.startswith(f"{folder}/") for file in files)
+            if of_step or mark in (process / "environ").read_bytes().split(b"\0"):
                 found.append(int(process.name))
-    return found
-
-
-def _descendants(pid: int) -> list[int]:
-    found = []
-    with contextlib.suppress(OSError):
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            for child in map(int, (task / "children").read_text().split()):
-                found += [child, *_descendants(child)]
     return found
 
 
@@ -86,7 +90,7 @@ class Cluster:
         self._until("slurmctld", lambda: self.ask(*idle) == str(NODES))
 
     def stop(self) -> None:
-        """End every job, every daemon and the configuration; of a lost node, what its jobs left."""
+        """End every job, every daemon and the configuration, and what is left of jobs."""
         self.ask("scancel", "--partition=main")
         for daemon in reversed(self.daemons.values()):  # munged last: the others need it to end
             daemon.terminate()
@@ -95,10 +99,9 @@ class Cluster:
             except subprocess.TimeoutExpired:
                 daemon.kill()
                 daemon.wait()
-        for step in _writing_below(self.folder):
-            for pid in [step, *_descendants(step)]:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+        for process in _left_behind(self.folder):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
         CONFIGURATION.unlink(missing_ok=True)
 
     def lose(self, node: str) -> None:

@@ -10,6 +10,7 @@ PACKAGES = ("slurmctld", "slurmd", "slurm-client", "munge")
 PROGRAMS = ("slurmctld", "slurmd", "sbatch", "munged")
 CONFIGURATION = Path("/etc/slurm/slurm.conf")
 MADE_BY = "# for tests/slurm_cluster.py, process "
+NAME = f"tests{os.getpid()}"
 NODES = 4
 NODE_MB = 2000
 NODE_LOST = 20  # seconds without an answer, which a busy machine may take
@@ -44,7 +45,7 @@ def configuration(folder: Path, ports: list[int]) -> str:
     host = socket.gethostname().split(".")[0]
     names = f"node[1-{NODES}]"
     return f"""{MADE_BY}{os.getpid()}
-ClusterName=tests
+ClusterName={NAME}
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={ports[0]}
 SlurmUser=root

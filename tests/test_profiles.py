@@ -19,6 +19,11 @@ def test_the_slurm_profile_has_all_of_the_default_one():
     assert DEFAULT.items() <= SLURM.items()
 
 
+def test_a_submission_has_one_core():
+    """Or a batch would ask for as many as it has steps side by side, and all of their memory."""
+    assert SLURM["cores"] == 1 and SLURM["jobs"] > 1
+
+
 def test_a_lost_job_is_submitted_by_snakemake_alone():
     assert SLURM["retries"] > 0 and SLURM["slurm-no-requeue"]
 

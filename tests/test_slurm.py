@@ -130,9 +130,15 @@ def history(slurm: slurm_cluster.Cluster, control: str, field: str) -> list[str]
 
 
 def test_bytes_are_those_of_a_local_run(slurm, smoke_repository, repository):
-    said = Run(repository, *SMOKE).finish()
+    said = Run(repository, "--slurm-keep-successful-logs", *SMOKE).finish()
     assert "No wall time" not in said and "No job memory" not in said
-    assert 0 < said.count("submitted with SLURM jobid") <= 60
+    submitted = slurm.ask("squeue", "--states=all", "--noheader", "--format=%C").split()
+    assert 0 < len(submitted) == said.count("submitted with SLURM jobid") <= 60
+    assert set(submitted) == {"1"}, "cores"
+    logs = list((repository.folder / ".snakemake" / "slurm_logs").rglob("*.log"))
+    assert len(logs) == len(submitted)
+    for log in logs:  # linuxproc binds no job to its core
+        assert "Provided cores: 1 " in log.read_text(encoding="utf-8"), log
     assert repository.outputs(RESULTS) == smoke_repository.outputs(RESULTS)
     assert not repository.planned(SMOKE[1])
 

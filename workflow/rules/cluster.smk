@@ -53,3 +53,16 @@ def cancel_left_jobs():
             left_jobs.cancel(Path.cwd(), workflow.executor_settings.jobname_prefix)
         except left_jobs.CannotCancel as error:
             sys.exit(f"error: {error}")
+
+
+def keep_to_allocation():
+    """Have Snakemake within a job take the cores that Slurm gave it, and not the node's.
+
+    Where nothing binds a job to its cores, the steps of a batch would run side by side.
+    """
+    cores = os.environ.get("SLURM_CPUS_ON_NODE")
+    if cores and not workflow.is_main_process:
+        workflow.register_resource("_cores", int(cores))
+
+
+keep_to_allocation()
