@@ -132,7 +132,7 @@ def test_a_damaged_table_of_a_cell_is_not_gathered(repository):
 def test_lost_tables_are_all_named_at_once(repository):
     before = tables(repository)
     (repository.folder / TABLES[0]).unlink()
-    lost = sorted((repository.folder / RESULTS / "cells").rglob("d~2/*/rank.csv"))
+    lost = sorted((repository.folder / RESULTS / "cells").rglob("N~8/d~[23]/*/rank.csv"))
     for path in lost:
         path.unlink()
     text = run(repository, expect=1)
