@@ -4,7 +4,7 @@
     python tests/benchmark_grid.py small 1000
 
 print seconds, CPU seconds (user and system, with all children) and the largest process's memory,
-and decide nothing. Each takes a quarter of an hour or more.
+and decide nothing. Each takes half an hour or more.
 
 `trivial` is of cells with next to no mathematics, N = 4 to 13 of one member: every step of them;
 gathering three tables; the rest of the whole study; dry runs of it with nothing to do; and one N
@@ -55,7 +55,7 @@ def trivial(cells: int, longest: int = 13) -> dict:
 
 
 def small(cells: int) -> dict:
-    """21 N and three maps a d, up to 64, one member checked."""
+    """21 N and three maps a d, up to 64, all else as it is by default."""
     dimensions = [*range(4, 65, 4)][: -(-cells // 63)]
     maps = ["elu_plus_one", "exp", "softmax"]
     block = {"source": "drawn", "N": [*range(64, 145, 4)], "d": dimensions, "feature_map": maps}
@@ -63,7 +63,6 @@ def small(cells: int) -> dict:
         "results": RESULTS,
         "sources": {"drawn": {"kind": "gaussian", "members": 5}},
         "cells": [block],
-        "limits": {"bound_members": 1, "horizon_N": 1024},
     }
 
 
