@@ -118,6 +118,7 @@ APPROXIMATIONS: dict[str, Approximation] = {
         int,
         _nystromformer,
         lambda head, m: _row_softmax_only(head, m) or _landmarks_lack(head, m),
+        _every_token,
     ),
     "linformer": Approximation(
         "projected tokens", int, _linformer, _row_softmax_only, _every_token
