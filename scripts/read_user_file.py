@@ -233,6 +233,9 @@ def _npz(path: str | Path) -> tuple[list[str], dict[str, Stored]]:
         for name in filter(names.__contains__, ARRAYS):
             if names.count(name) > 1:
                 raise ValueError(f"{name} appears twice; keep one of them")
+            kind = archive.getinfo(f"{name}.npy").compress_type
+            if kind not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise ValueError(f"{name} is compressed otherwise than by numpy.savez_compressed")
             with archive.open(f"{name}.npy") as member:
                 head = io.BytesIO(member.read(NPY_HEADER))
             try:

@@ -193,8 +193,10 @@ def npy(shape: tuple, order: str = "False") -> bytes:
     return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
 
 
-def archive(path: Path, *members: tuple[str, bytes]) -> None:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+def archive(
+    path: Path, *members: tuple[str, bytes], compression: int = zipfile.ZIP_DEFLATED
+) -> None:
+    with zipfile.ZipFile(path, "w", compression) as file:
         for name, content in members:
             file.writestr(name, content)
 
@@ -210,9 +212,13 @@ TENSOR = {"dtype": "F64", "shape": [1, 4, 2], "data_offsets": [0, 64]}
 AFTER = TENSOR | {"data_offsets": [64, 128]}
 
 
+def bombs(rows: int) -> list[tuple[str, bytes]]:
+    """A thousand times larger than what they become, 16 bytes a row."""
+    return [(f"{name}.npy", npy((1, rows, 2)) + bytes(16 * rows)) for name in "qk"]
+
+
 def bomb(path: Path) -> None:
-    """A thousand times smaller than what it holds, 16 MB each."""
-    archive(path, *((f"{name}.npy", npy((1, 1 << 20, 2)) + bytes(1 << 24)) for name in "qk"))
+    archive(path, *bombs(1 << 20))
 
 
 def linked(path: Path) -> None:
@@ -225,6 +231,10 @@ REFUSED = {
     "a pickle": (lambda p: p.write_bytes(pickle.dumps({"q": Q, "k": Q})), "not a .npz"),
     "pickled arrays": (lambda p: npz(p, q=Q.astype(object), k=Q), "q has type object"),
     "a zip bomb": (bomb, "more than the 30 MB allowed"),
+    "a bomb of another compression": (
+        lambda p: archive(p, *bombs(1 << 16), compression=zipfile.ZIP_BZIP2),
+        "q is compressed otherwise",
+    ),
     "infinities of float16": (
         lambda p: npz(p, q=Q.astype("f2"), k=np.where(Q == 3, np.inf, Q).astype("f2")),
         "k is inf at member 0, row 1, column 1",

@@ -1,6 +1,8 @@
-"""The folder that a run writes to: whether it takes files, and what killed writers left there."""
+"""The folder that a run writes to: whether it takes files, and what earlier runs left there."""
 
+import os
 import tempfile
+import time
 from pathlib import Path
 
 
@@ -11,6 +13,9 @@ class NotWritable(Exception):
 def prepare(folder: Path) -> None:
     """Make the folder if need be, and remove the parts of files whose writers were killed.
 
+    Files from the future, of a clock that has gone back since, become files of now: Snakemake
+    refuses what a job makes of an input that is newer.
+
     Raises NotWritable, so that a run stops before its first job and not at every one.
     """
     try:
@@ -20,5 +25,10 @@ def prepare(folder: Path) -> None:
     except OSError as error:
         reason = error.strerror
         raise NotWritable(f"{folder} takes no files: {reason}; mend that and run again") from None
-    for part in folder.rglob(".part.*"):
-        part.unlink(missing_ok=True)
+    now = time.time()
+    for parent, _, names in os.walk(folder):
+        for path in (Path(parent, name) for name in names):
+            if path.name.startswith(".part."):
+                path.unlink(missing_ok=True)
+            elif path.lstat().st_mtime > now:
+                os.utime(path, follow_symlinks=False)

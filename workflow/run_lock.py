@@ -6,6 +6,7 @@ default profile turns it off.
 
 import fcntl
 import os
+import sys
 from pathlib import Path
 from typing import TextIO
 
@@ -19,18 +20,21 @@ class AnotherRun(Exception):
 def hold(path: Path) -> None:
     """Hold `path` until the process ends.
 
-    Raises AnotherRun when another process holds it.
+    Raises AnotherRun when another process holds it. Where the file system has no locks, says so.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     file = path.open("a+", encoding="utf-8")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         file.seek(0)
         holder = file.read().strip() or "unknown"
         raise AnotherRun(
             f"another run (process {holder}) is at work in this folder; wait for it, or end it"
         ) from None
+    except OSError as error:
+        reason = f"{path} cannot be locked: {error.strerror}"
+        print(f"warning: {reason}; start no second run in this folder", file=sys.stderr)
     file.truncate(0)
     file.write(str(os.getpid()))
     file.flush()
