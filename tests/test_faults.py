@@ -80,7 +80,7 @@ def until(condition: Callable[[], object], run: subprocess.Popen) -> object:
 
 def finished(repository: Repository) -> dict[Path, int]:
     """When each file of a cell was written that has a receipt."""
-    receipts = (repository.folder / RESULTS / "cells").rglob("receipts/*.json")
+    receipts = (repository.folder / RESULTS / "cells").rglob("receipts/[!.]*.json")
     files = [
         receipt.parents[1] / name
         for receipt in receipts
@@ -129,7 +129,9 @@ def test_two_runs_in_one_folder(fresh, expected):
     """The second says so before its first job, and the first goes on undisturbed."""
     first = start(fresh)
     until(lambda: finished(fresh), first)
+    os.killpg(first.pid, signal.SIGSTOP)  # or it may have ended before the second has begun
     text = fresh.snakemake(*COMMAND, expect=1).stdout
+    os.killpg(first.pid, signal.SIGCONT)
     assert f"error: another run (process {first.pid}) is at work in this folder" in text
     assert "Traceback" not in text and "rule " not in text
     assert first.wait() == 0

@@ -63,10 +63,8 @@ def fingerprint(path: Path) -> bytes:
 
 @cache
 def pins(environment: Path) -> bytes:
-    """What an environment's file and its pins say, comments and layout of the first aside."""
-    said = repr(yaml.safe_load(environment.read_text(encoding="utf-8"))).encode()
-    pinned = sorted(environment.parent.glob(f"{environment.stem}.*.pin.txt"))
-    return said + b"".join(path.read_bytes() for path in pinned)
+    """What an environment's file says, comments and layout aside."""
+    return repr(yaml.safe_load(environment.read_text(encoding="utf-8"))).encode()
 
 
 def import_closure(script: Path) -> tuple[Path, ...]:
