@@ -3,6 +3,7 @@
 import os
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -18,17 +19,18 @@ def prepare(folder: Path) -> None:
 
     Raises NotWritable, so that a run stops before its first job and not at every one.
     """
+    now = time.time()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
+        for parent, _, names in os.walk(folder):
+            for path in (Path(parent, name) for name in names):
+                with suppress(FileNotFoundError):  # of a job that outlived its run
+                    if path.name.startswith(".part."):
+                        path.unlink()
+                    elif path.lstat().st_mtime > now:
+                        os.utime(path, follow_symlinks=False)
     except OSError as error:
         reason = error.strerror
         raise NotWritable(f"{folder} takes no files: {reason}; mend that and run again") from None
-    now = time.time()
-    for parent, _, names in os.walk(folder):
-        for path in (Path(parent, name) for name in names):
-            if path.name.startswith(".part."):
-                path.unlink(missing_ok=True)
-            elif path.lstat().st_mtime > now:
-                os.utime(path, follow_symlinks=False)
