@@ -10,6 +10,7 @@ COMBINATION_KEYS = {
 }
 
 
+DRAWN = {name for name, source in STUDY["sources"].items() if source["kind"] == "gaussian"}
 APPROXIMATED = sum(map(len, STUDY["approximations"].values()))
 
 
@@ -23,12 +24,15 @@ def seconds(cell):
 def growth_seconds(key):
     source, longest = STUDY["sources"][key.source], STUDY["limits"]["horizon_N"]
     tokens = min(tokens_of(source, longest), longest)
-    return resources.combination_seconds(key.d, tokens, 5 if is_drawn(key) else members(source))
+    return resources.combination_seconds(
+        key.d, tokens, 5 if key.source in DRAWN else members(source)
+    )
 
 
 SECONDS = {cell: seconds(cell) for cell in GRID}
-BATCHES = batches.plan(SECONDS)
-GROWTH_BATCHES = batches.plan({key: growth_seconds(key) for key in COMBINATION_KEYS}, 4, 4)
+BATCHES = batches.plan(SECONDS, DRAWN)
+GROWTH_SECONDS = {key: growth_seconds(key) for key in COMBINATION_KEYS}
+GROWTH_BATCHES = batches.plan(GROWTH_SECONDS, DRAWN, alone=4, shared=4)
 
 
 def folders(batch):
@@ -67,7 +71,7 @@ def longest_first(wildcards, input, attempt):
 
 
 def growth_batch_seconds(wildcards):
-    return sum(map(growth_seconds, GROWTH_BATCHES[wildcards.batch]))
+    return sum(map(GROWTH_SECONDS.get, GROWTH_BATCHES[wildcards.batch]))
 
 
 def growth_minutes(wildcards, attempt):
@@ -79,28 +83,34 @@ def longest_growth_first(wildcards, input, attempt):
 
 
 def read_source(keys):
-    """The q, k, v that a batch is made of; drawn ones are drawn for each of its cells."""
+    """The q, k, v that a batch is made of, of one source; drawn ones are drawn for each cell."""
     kind = STUDY["sources"][keys[0].source]["kind"]
     return [] if kind == "gaussian" else f"{R}/sources/{kind}/source~{keys[0].source}.npz"
+
+
+def of_sources(keys, setting):
+    """A setting of each source of a batch, as the steps read it."""
+    names = sorted({key.source for key in keys})
+    return [f"{name}={setting(STUDY['sources'][name])}" for name in names]
 
 
 # Of the wildcards alone: Snakemake does not watch what a parameter derives from a job's input.
 def rows(keys, **drawn):
     """Options that say where q, k, v come from, with others for those that are drawn."""
-    path, source = read_source(keys), STUDY["sources"][keys[0].source]
-    scale = float(source.get("scale", 1.0))
-    return options(input=path) if path else options(scale=scale, **drawn)
+    path = read_source(keys)
+    if path:
+        return options(input=path)
+    return options(scales=of_sources(keys, lambda x: float(x.get("scale", 1.0))), **drawn)
 
 
 def cell_rows(wildcards):
-    keys = BATCHES[wildcards.batch]
-    drawn = {"members": members(STUDY["sources"][keys[0].source])}
-    return rows(keys, **drawn, max_N_values=STUDY["limits"]["bound_N"])
+    keys, longest = BATCHES[wildcards.batch], STUDY["limits"]["bound_N"]
+    return rows(keys, members_of=of_sources(keys, members), max_N_values=longest)
 
 
 def horizon_rows(wildcards):
     keys = GROWTH_BATCHES[wildcards.batch]
-    return rows(keys, members=members(STUDY["sources"][keys[0].source]))
+    return rows(keys, members_of=of_sources(keys, members))
 
 
 def forget_other_batches():
