@@ -1,4 +1,6 @@
 # Which cells, and which sources with a feature map, share a job, and what its rules derive of them.
+import functools
+
 import batches
 
 BATCH = f"{R}/batches/{{batch}}"
@@ -60,9 +62,48 @@ def batch_seconds(wildcards):
     return sum(map(SECONDS.get, BATCHES[wildcards.batch]))
 
 
-def minutes(wildcards, attempt):
-    """A rule's `resources: runtime=`."""
-    return resources.minutes(batch_seconds(wildcards), attempt)
+@functools.cache
+def step_seconds(batch, step):
+    """What a step may take for a batch; what any cell takes at least, the steps share alike."""
+    least = batches.LEAST_SECONDS / len(resources.STEPS)
+    return sum(
+        least
+        + resources.step_seconds(
+            step,
+            cell.N,
+            members(STUDY["sources"][cell.source]),
+            STUDY["limits"],
+            APPROXIMATED,
+        )
+        for cell in BATCHES[batch]
+    )
+
+
+@functools.cache
+def submissions():
+    """The batch and step of all jobs that are submitted together with one, by its own."""
+    found = {}
+    for job in workflow.dag.needrun_jobs():
+        group = workflow.dag.get_job_group(job)
+        if job.group == "batch" and (job.wildcards.batch, job.rule.name) not in found:
+            together = sorted((x.wildcards.batch, x.rule.name) for x in group.jobs)
+            found |= dict.fromkeys(together, together)
+    return found
+
+
+def minutes_of(step):
+    """A rule's `resources: runtime=`: Snakemake adds up those of the steps of a submission.
+
+    Which those are the graph knows: of a batch that was begun, what is left.
+    """
+
+    def of_attempt(wildcards, attempt):
+        here = wildcards.batch, step
+        together = submissions().get(here, [here])
+        costs = [step_seconds(*other) for other in together]
+        return resources.minutes_each(costs, attempt, longest_minutes())[together.index(here)]
+
+    return of_attempt
 
 
 def longest_first(wildcards, input, attempt):
@@ -75,7 +116,7 @@ def growth_batch_seconds(wildcards):
 
 
 def growth_minutes(wildcards, attempt):
-    return resources.minutes(growth_batch_seconds(wildcards), attempt)
+    return resources.minutes(growth_batch_seconds(wildcards), attempt, longest_minutes())
 
 
 def longest_growth_first(wildcards, input, attempt):
