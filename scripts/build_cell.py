@@ -9,7 +9,7 @@ from causalrank.ensembles import ensemble
 from causalrank.feature_maps import FEATURE_MAPS
 from causalrank.mixing import require_finite
 from cell_files import CELL_KEYS, Cell, save_cell
-from source_step import Source, SourceStep
+from source_step import Source, SourceStep, add_members
 from whole_files import fail
 
 STEP = SourceStep(CELL_KEYS, [*FEATURE_MAPS, "softmax"], "factors.npz")
@@ -52,7 +52,7 @@ def write(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--members", type=int, help="draws of a drawn source")
+    add_members(parser)
     parser.add_argument("--max-N-values", type=int, help="largest N that v is drawn for")
     STEP.run(parser, write)
 

@@ -18,7 +18,7 @@ from causalrank.precision import FORMATS
 from causalrank.semiseparable import Semiseparable, semiseparable
 from combination_tables import COMBINATION_KEYS
 from combination_tables import HORIZON as HEADER
-from source_step import Source, SourceStep
+from source_step import Source, SourceStep, add_members
 from whole_files import fail, write_csv
 
 STEP = SourceStep(COMBINATION_KEYS, list(FEATURE_MAPS), "horizon.csv")
@@ -90,7 +90,7 @@ def write(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--longest", type=int, required=True, help="tokens to search")
-    parser.add_argument("--members", type=int, help="draws of a drawn source")
+    add_members(parser)
     STEP.run(parser, write)
 
 

@@ -37,26 +37,51 @@ class SourceStep:
         arrays = parser.add_mutually_exclusive_group(required=True)
         arrays.add_argument("--input", help="the source's .npz: q, k and, if any, v")
         arrays.add_argument("--scale", type=float, help="of a drawn source, its standard deviation")
+        arrays.add_argument("--scales", nargs="+", help="SOURCE=SCALE, of each of a batch")
         parser.add_argument("--output", help=self.output)
         add_batch_options(parser)
         parser.add_argument("--cells", nargs="+", type=Path, help="folders of a batch")
         args = parser.parse_args()
         source = cache(partial(load_arrays, args.input))
         if args.manifest is not None:
-            self._run_batch(args, partial(compute, args, source))
+            self._run_batch(args, source, compute)
             return
         described = tuple(getattr(args, key) for key in self.keys)
         if None in (*described, args.output):
             parser.error(f"{', '.join(self.keys)} and output are needed, or a batch")
         compute(args, source, described, Path(args.output))
 
-    def _run_batch(self, args: argparse.Namespace, compute: Callable[..., None]) -> None:
+    def _run_batch(
+        self, args: argparse.Namespace, source: Source, compute: Callable[..., None]
+    ) -> None:
         inputs = {} if args.input is None else {"source": receipts.file_digest(Path(args.input))}
-        options = options_of(args, (*self.keys, "input", "output", "cells"))
-        compute_batch(
-            args.manifest,
-            args.cells,
-            [self.output],
-            lambda folder: receipts.content_key(args.manifest.stem, folder, options, inputs),
-            lambda folder: compute(key_of_folder(folder, self.keys), folder / self.output),
-        )
+        not_content = (*self.keys, "input", "output", "cells", "scales", "members_of")
+
+        def own(folder: Path) -> argparse.Namespace:
+            return settings_of(args, str(key_of_folder(folder, self.keys)[0]))
+
+        def key_of(folder: Path) -> str:
+            options = options_of(own(folder), not_content)
+            return receipts.content_key(args.manifest.stem, folder, options, inputs)
+
+        def compute_folder(folder: Path) -> None:
+            key = key_of_folder(folder, self.keys)
+            compute(own(folder), source, key, folder / self.output)
+
+        compute_batch(args.manifest, args.cells, [self.output], key_of, compute_folder)
+
+
+def add_members(parser: argparse.ArgumentParser) -> None:
+    """The options of a step that draws a source's members one by one."""
+    parser.add_argument("--members", type=int, help="draws of a drawn source")
+    parser.add_argument("--members-of", nargs="+", help="SOURCE=NUMBER, of each of a batch")
+
+
+def settings_of(args: argparse.Namespace, source: str) -> argparse.Namespace:
+    """The options as if those of one of a batch's sources were all of it."""
+    own = argparse.Namespace(**vars(args))
+    for name, plural, kind in (("scale", "scales", float), ("members", "members_of", int)):
+        if getattr(args, plural, None) is not None:
+            settings = dict(x.split("=", 1) for x in getattr(args, plural))
+            setattr(own, name, kind(settings[source]))
+    return own

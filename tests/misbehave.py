@@ -29,7 +29,8 @@ def once(kind: str, name: str) -> None:
         time.sleep(600)
         del held
     elif kind == "late":
-        while not Path(sys.argv[sys.argv.index("--output") + 1]).exists():
+        option = "--manifest" if "--manifest" in sys.argv else "--output"
+        while not Path(sys.argv[sys.argv.index(option) + 1]).exists():
             time.sleep(0.2)
     else:
         time.sleep(600)

@@ -4,7 +4,8 @@
 
 installs Debian's packages if they are not there, starts the cluster, runs the command, and stops
 it. It takes root. The configuration must be at its default place, since a job's step knows no
-other, so a machine that has one already is left alone.
+other, so a machine that has one already is left alone. Where there can be no Slurm it says why, and
+exits with 77; where one is installed and does not start, with the last that its daemons said.
 """
 
 import contextlib
@@ -17,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from slurm_setup import (
@@ -32,6 +33,12 @@ from slurm_setup import (
 )
 
 PATIENCE = 120.0  # seconds, for a daemon to answer on a busy machine
+SKIPPED = 77  # as Automake's tests say it
+LAST_LINES = 10
+
+
+class DoesNotStart(Exception):
+    """What the daemons of a Slurm that is installed said last."""
 
 
 def _free_ports(number: int) -> list[int]:
@@ -79,7 +86,7 @@ class Cluster:
         files |= {"log-file": munge / "log", "seed-file": munge / "seed"}
         options = [f"--{name}={path}" for name, path in files.items()]
         self._run("munged", "--foreground", "--force", *options)
-        self._until("munged", (munge / "socket").exists)
+        self._until((munge / "socket").exists)
         CONFIGURATION.parent.mkdir(exist_ok=True)
         text = configuration(self.folder, _free_ports(1 + NODES))
         CONFIGURATION.write_text(text, encoding="utf-8")
@@ -87,7 +94,7 @@ class Cluster:
         for n in range(NODES):
             self._run("slurmd", "-D", "-N", f"node{n + 1}", name=f"node{n + 1}")
         idle = ("sinfo", "--noheader", "--states=idle", "--format=%D")
-        self._until("slurmctld", lambda: self.ask(*idle) == str(NODES))
+        self._until(lambda: self.ask(*idle) == str(NODES))
 
     def stop(self) -> None:
         """End every job, every daemon and the configuration, and what is left of jobs."""
@@ -125,18 +132,32 @@ class Cluster:
             start_new_session=True,
         )
 
-    def _until(self, name: str, there) -> None:
+    def _until(self, there: Callable[[], bool]) -> None:
         deadline = time.monotonic() + PATIENCE
         while not there():
-            if self.daemons[name].poll() is not None or time.monotonic() > deadline:
-                said = (self.folder / f"{name}.out").read_text(encoding="utf-8", errors="replace")
-                raise NoSlurm(f"{name} does not start: {said.strip()[-500:]}")
+            ended = [name for name, daemon in self.daemons.items() if daemon.poll() is not None]
+            if ended or time.monotonic() > deadline:
+                raise DoesNotStart("\n".join(map(self._last_said, ended or self.daemons)))
             time.sleep(0.05)
+
+    def _last_said(self, name: str) -> str:
+        files = [self.folder / f"{name}.out", self.folder / f"{name}.log"]
+        files += [self.folder / "munge" / "log"] if name == "munged" else []
+        there = [
+            path.read_text(encoding="utf-8", errors="replace") for path in files if path.exists()
+        ]
+        lines = [line for text in there for line in text.splitlines()[-LAST_LINES:]]
+        state = self.daemons[name].poll()
+        how = "does not answer" if state is None else f"ended with {state}"
+        return "\n  ".join([f"{name} {how}:", *lines])
 
 
 @contextlib.contextmanager
 def cluster() -> Iterator[Cluster]:
-    """One that is stopped afterwards. Raises NoSlurm when there can be none."""
+    """One that is stopped afterwards.
+
+    Raises NoSlurm when there can be none, DoesNotStart when one that is installed does not.
+    """
     if os.geteuid() != 0:
         raise NoSlurm("only root can run one Slurm with several nodes on one machine")
     if not all(map(shutil.which, PROGRAMS)):
@@ -159,4 +180,7 @@ if __name__ == "__main__":
         with cluster():
             sys.exit(subprocess.run(sys.argv[1:]).returncode)
     except NoSlurm as reason:
-        sys.exit(f"no Slurm here: {reason}")
+        print(f"no Slurm here: {reason}", file=sys.stderr)
+        sys.exit(SKIPPED)
+    except DoesNotStart as reason:
+        sys.exit(f"error: Slurm is installed and does not start:\n{reason}")

@@ -63,7 +63,7 @@ def flip(path: Path) -> None:
 
 
 def test_cells_are_spread_over_batches(repository):
-    batches = list((repository.folder / RESULTS / "batches").glob("*/shared~*"))
+    batches = list((repository.folder / RESULTS / "batches").glob("drawn/shared~*"))
     assert len(batches) > 2
     assert counts(repository, "measure_rank") == (12, 0)
 
@@ -139,3 +139,20 @@ def test_lost_tables_are_all_named_at_once(repository):
     assert all(f"error: {path.relative_to(repository.folder)}: missing" in text for path in lost)
     run(repository)
     assert tables(repository) == before
+
+
+def test_another_source_computes_its_own_cells_alone(repository):
+    """Added to the batches of the first, and edited there."""
+    other = {"source": "other", "N": [8, 9], "d": 2, "feature_map": ["exp", "relu"]}
+    before = tables(repository)
+    for settings in ({}, {"scale": 0.5, "members": 2}):
+        forget_logs(repository)
+        sources = STUDY["sources"] | {"other": {"kind": "gaussian", "members": 1} | settings}
+        run(repository, sources=sources, cells=[*STUDY["cells"], other])
+        for step in STEPS:
+            assert counts(repository, step)[0] == 4, (step, settings)
+        assert set(before[0].splitlines()) < set(tables(repository)[0].splitlines())
+    forget_logs(repository)
+    run(repository)
+    assert tables(repository) == before
+    assert not sum(counts(repository, step)[0] for step in STEPS)

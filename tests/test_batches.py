@@ -17,8 +17,10 @@ def grid(sizes: dict[int, int], sources: tuple[str, ...] = ("s",)) -> list[CellK
     ]
 
 
-def plan(cells: list[CellKey], seconds: dict[int, float]) -> dict[str, list[CellKey]]:
-    return batches.plan({cell: seconds[cell.N] for cell in cells})
+def plan(
+    cells: list[CellKey], seconds: dict[int, float], drawn: tuple[str, ...] = ()
+) -> dict[str, list[CellKey]]:
+    return batches.plan({cell: seconds[cell.N] for cell in cells}, drawn)
 
 
 def alone(batches_of: dict[str, list[CellKey]]) -> set[str]:
@@ -36,13 +38,18 @@ def test_every_cell_is_in_one_batch_of_its_source():
     assert alone(planned) == {cell.path for cell in cells if cell.N == 512}
 
 
+@pytest.mark.parametrize("sources", [1, 100])
 @pytest.mark.parametrize("cost", [0.0, 0.1, 3.0, 50.0, 1e4])
 @pytest.mark.parametrize("count", [1, 40, 41, 1000, 10_000])
-def test_the_number_of_batches_is_bounded(count, cost):
-    planned = plan(grid({8: count}), {8: cost})
-    assert len(planned) <= batches.ALONE + batches.SHARED + 1
+def test_the_number_of_batches_is_bounded(count, cost, sources):
+    """However many sources are drawn: ten thousand cells are some five hundred jobs."""
+    names = tuple(f"s{n}" for n in range(sources))
+    cells = grid({8: max(1, count // sources)}, names)
+    planned = plan(cells, {8: cost}, names)
+    assert len(planned) <= batches.ALONE + batches.SHARED
+    assert len(batches.plan(dict.fromkeys(cells, cost), names, alone=4, shared=4)) <= 8
     each = batches.LEAST_SECONDS + cost
-    if count == 10_000:
+    if len(cells) == 10_000:
         fair = max(batches.BATCH_SECONDS, count * each / batches.SHARED)
         assert max(map(len, planned.values())) * each < 2 * fair * 1.3
 
@@ -69,6 +76,26 @@ def test_an_added_cell_moves_no_other():
     after = plan([*cells, CellKey("s", 8, 501, "relu"), CellKey("t", 8, 1, "exp")], {8: 1.0})
     changed = {name for name in after if after[name] != before.get(name)}
     assert changed == {"source~t/shared~00", next(n for n in changed if n.startswith("source~s"))}
+
+
+def test_drawn_sources_share_batches_and_others_have_their_own():
+    cells = grid({8: 50, 512: 1}, ("a", "b", "file"))
+    planned = plan(cells, {8: 0.0, 512: 90.0}, ("a", "b"))
+    assert len(planned) == 5 and alone(planned) == {cell.path for cell in cells if cell.N == 512}
+    for name, sources in (("drawn", {"a", "b"}), ("source~file", {"file"})):
+        assert {cell.source for cell in planned[f"{name}/shared~00"]} == sources
+        assert {cell.N for cell in planned[f"{name}/shared~00"]} == {8}
+
+
+def test_another_drawn_source_moves_no_cell():
+    cells = grid({8: 100}, ("a", "b", "c"))
+    before = plan(cells, {8: 1.0}, ("a", "b", "c"))
+    added = CellKey("d", 8, 1, "relu")
+    after = plan([*cells, added], {8: 1.0}, ("a", "b", "c", "d"))
+    assert len(before) == len(after) == 4
+    assert [name for name in after if after[name] != before[name]] == [
+        name for name in after if added in after[name]
+    ]
 
 
 def test_the_order_of_cells_does_not_matter():

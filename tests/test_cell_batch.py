@@ -23,7 +23,18 @@ class Batch:
         self.cells = [folder / f"cells/source~s/N~8/d~2/feature_map~{name}" for name in MAPS]
 
     def build(self, scale: float = 1.0, cells: list[Path] | None = None, code: str = "a") -> None:
-        options = ("--scale", scale, "--members", 2, "--max-N-values", 8, "--code", code)
+        self.build_of({"s": scale}, {"s": 2}, cells, code)
+
+    def build_of(
+        self,
+        scales: dict[str, float],
+        members: dict[str, int],
+        cells: list[Path] | None = None,
+        code: str = "a",
+    ) -> None:
+        options = ("--scales", *(f"{name}={scale}" for name, scale in scales.items()))
+        options += ("--members-of", *(f"{name}={number}" for name, number in members.items()))
+        options += ("--max-N-values", 8, "--code", code)
         options += ("--manifest", self.manifest("build_cell"))
         run(build_cell, *options, "--cells", *(cells or self.cells))
 
@@ -82,6 +93,29 @@ def test_an_added_cell_is_computed_alone(batch, capsys):
         step()
         assert counts(capsys) == "1 computed, 2 reused, 0 failed"
     assert before.items() <= batch.times().items()
+
+
+def test_a_cell_depends_on_its_own_source_alone(batch, capsys):
+    """In a batch of two drawn sources, each with its own scale and members."""
+    other = batch.folder / "cells/source~t/N~8/d~2/feature_map~exp"
+    cells = [*batch.cells, other]
+    before = batch.times()
+    for scales, members, computed in (
+        ({"s": 1.0, "t": 3.0}, {"s": 2, "t": 1}, 1),
+        ({"s": 1.0, "t": 0.5}, {"s": 2, "t": 1}, 1),
+        ({"s": 1.0, "t": 0.5}, {"s": 2, "t": 3}, 1),
+        ({"s": 1.0, "t": 0.5, "u": 9.0}, {"s": 2, "t": 3, "u": 9}, 0),
+        ({"s": 1.0, "t": 0.5}, {"s": 1, "t": 3}, 2),
+    ):
+        if computed == 2:
+            assert before.items() <= batch.times().items()
+        batch.build_of(scales, members, cells)
+        assert counts(capsys) == f"{computed} computed, {3 - computed} reused, 0 failed"
+        assert len(load_cell(other / "factors.npz").F) == members["t"]
+    key = ("--source", "t", "--N", 8, "--d", 2, "--feature-map", "exp", "--scale", 0.5)
+    by_hand = ("--members", 3, "--max-N-values", 8, "--output", batch.folder / "t.npz")
+    run(build_cell, *key, *by_hand)
+    assert (batch.folder / "t.npz").read_bytes() == (other / "factors.npz").read_bytes()
 
 
 @pytest.mark.parametrize("change", [{"scale": 2.0}, {"code": "b"}])

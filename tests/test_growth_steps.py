@@ -120,11 +120,17 @@ def test_a_batch_is_its_combinations_one_by_one(drawn, tmp_path):
     folder = drawn[0]
     cells = [tmp_path / "growth" / f"source~s/d~4/feature_map~{name}" for name in ("exp", "relu")]
     cells.append(tmp_path / FOLDER)
-    options = ("--scale", 1.0, "--decays", 0.999, 0.9, "--code", "a", "--cells", *cells)
-    run(estimate_growth, *options, "--manifest", tmp_path / "estimate_growth.txt")
+    cells.append(tmp_path / "growth" / "source~t/d~4/feature_map~elu_plus_one")
+    options = ("--scales", "s=1.0", "t=0.5", "--decays", 0.999, 0.9, "--code", "a")
+    manifest = tmp_path / "estimate_growth.txt"
+    run(estimate_growth, *options, "--cells", *cells, "--manifest", manifest)
     alone = folder / "source~s/d~4/feature_map~elu_plus_one.csv"
     assert (cells[2] / "growth.csv").read_bytes() == alone.read_bytes()
-    assert len((tmp_path / "estimate_growth.txt").read_text().splitlines()) == 3
+    other = tmp_path / "other.csv"
+    key = ("--source", "t", "--d", 4, "--feature-map", "elu_plus_one")
+    run(estimate_growth, *key, "--scale", 0.5, "--decays", 0.999, 0.9, "--output", other)
+    assert (cells[3] / "growth.csv").read_bytes() == other.read_bytes()
+    assert len(manifest.read_text().splitlines()) == 4
 
 
 EXPONENT, VARIANCE, OFFSET = 0.01, 0.001, -7.0

@@ -498,8 +498,8 @@ def test_a_changed_environment_reruns_the_steps_in_it(finished):
 
 
 def computed_cells(repository: Repository) -> int:
-    """How many cells the last jobs on the drawn source's batch computed, over all steps."""
-    logs = (repository.folder / "results/all/batches/source~drawn/shared~00/logs").glob("*.log")
+    """How many cells the last jobs on the drawn sources' batch computed, over all steps."""
+    logs = (repository.folder / "results/all/batches/drawn/shared~00/logs").glob("*.log")
     texts = [path.read_text(encoding="utf-8") for path in logs]
     assert len(texts) == len(STEPS_OF_A_CELL)
     return sum(int(re.search(r"^(\d+) computed, [12] reused", text, re.M)[1]) for text in texts)

@@ -122,6 +122,36 @@ def test_a_retry_has_twice_the_time_and_a_trivial_job_time_to_start():
     first, second, third = (resources.minutes(3600, attempt) for attempt in (1, 2, 3))
     assert 60 < first and (second, third) == (2 * first, 4 * first)
     assert resources.minutes(0, 1) == resources.STARTING_MINUTES
+    assert [resources.minutes(3600, attempt, 200) for attempt in (1, 2, 3)] == [first, 200, 200]
+
+
+@pytest.mark.parametrize("attempt", [1, 2, 3])
+@pytest.mark.parametrize("longest", [7, 100, 10**6])
+@pytest.mark.parametrize(
+    "seconds", [[0.01] * 7, [5.0, 900.0, 0.1, 90.0, 90.0, 3.0, 600.0], [3e4, 0.1], [50.0]]
+)
+def test_the_steps_of_a_submission_add_up_to_what_it_needs(seconds, longest, attempt):
+    """Its start once, whichever of a batch's steps are left, and no more than there may be."""
+    each = resources.minutes_each(seconds, attempt, longest)
+    needed = resources.STARTING_MINUTES + 2 * sum(seconds) / 60
+    assert sum(each) == resources.minutes(sum(seconds), attempt, longest)
+    assert min(needed * 2 ** (attempt - 1), longest) <= sum(each) <= longest
+    assert sum(each) < (needed + 1) * 2 ** (attempt - 1)
+    assert min(each) >= 0 and each[0] >= min(longest, 10) * 10 / (needed + 1) - 1
+    if longest == 10**6:
+        shares = [2 * cost / 60 * 2 ** (attempt - 1) for cost in seconds]
+        assert each[1:] == pytest.approx(shares[1:], abs=2 ** (attempt - 1))
+
+
+def test_the_steps_of_a_cell_share_its_time():
+    limits = LIMITS | {"counts_N": 2**17}
+    for N in (64, 1024, 2048, 2**16):
+        steps = [resources.step_seconds(step, N, 5, limits, 10) for step in resources.STEPS]
+        assert sum(steps) == resources.seconds(N, 5, limits, 10) and min(steps) >= 0
+        others = sum(steps) - resources.bound_seconds(N, 5, limits, 10)
+        assert others == pytest.approx(
+            5 * (12 * 0.6e-9 * N**3 if N <= 1024 else 600e-6 * N), rel=1e-9
+        )
 
 
 def test_time_of_the_bound_grows_with_the_square_and_with_what_is_asked_for():

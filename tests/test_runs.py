@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from conftest import ROOT
@@ -61,12 +62,14 @@ def test_a_killed_run_is_resumed_by_the_same_command(smoke_repository, repositor
 
 
 def test_a_poisoned_cell_costs_no_other_cell_of_its_batch_that_step(repository):
+    q = np.random.default_rng(0).standard_normal((1, 8, 2))
+    np.savez(repository.folder / "cold.npz", q=q, k=q, v=q)
     study = repository.write(
         "poisoned.yaml",
         "results: results/poisoned\n"
         "sources:\n"
         "  hot: {kind: gaussian, members: 1, scale: 1000}\n"
-        "  cold: {kind: gaussian, members: 1}\n"
+        "  cold: {kind: file, path: cold.npz}\n"
         "cells:\n"
         "  - {source: hot, N: 8, d: 2, feature_map: [exp, relu]}\n"
         "  - {source: cold, N: 8, d: 2, feature_map: exp}\n",
@@ -79,7 +82,7 @@ def test_a_poisoned_cell_costs_no_other_cell_of_its_batch_that_step(repository):
     (cold,) = results.glob("batches/source~cold/*/check_bound.txt")
     (bound,) = results.glob("cells/source~cold/*/*/*/bound.csv")
     assert cold.exists() and bound.exists()
-    (path,) = results.glob("batches/source~hot/*/logs/build_cell.log")
+    (path,) = results.glob("batches/drawn/*/logs/build_cell.log")
     assert str(path.relative_to(repository.folder)) in "\n".join(run.stdout.splitlines()[-8:])
     log = path.read_text(encoding="utf-8")
     assert re.search(r"error: cell source hot, N = 8, d = 2, feature_map exp: overflows", log)

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.cluster
 
 SMOKE = ("--configfile", "config/smoke.yaml")
 RESULTS = "results/smoke"
+CELLS = f"{RESULTS}/cells/*/*/*/*"
 ON_SLURM = ("--workflow-profile", "slurm", "--resources", f"mem_mb={slurm_setup.NODE_MB}")
 CONTROLS = ("two_token", "running_sum", "all_ones", "product_rank", "rank_one_softmax")
 """Tables of a job each, beside nothing else."""
@@ -100,12 +101,13 @@ class Run:
 
 
 def misbehaving(repository: Repository, **kinds: str) -> None:
-    """Have steps, by the names of their scripts, misbehave the first time."""
+    """Have steps, by the names of their scripts, misbehave the first time, or the first times."""
     folder = repository.folder / "scripts"
     (folder / "misbehave.py").write_text((ROOT / "tests" / "misbehave.py").read_text())
     for name, kind in kinds.items():
         script = folder / f"{name}.py"
-        line = f"import misbehave; misbehave.once({kind!r}, {name!r})\n"
+        faults = [f"misbehave.once({x!r}, '{name}{n or ''}')" for n, x in enumerate(kind.split())]
+        line = f"import misbehave; {'; '.join(faults)}\n"
         script.write_text(line + script.read_text(encoding="utf-8"), encoding="utf-8")
 
 
@@ -181,6 +183,33 @@ def test_what_happens_to_jobs_costs_a_retry(slurm, smoke_repository, repository)
     first, second = (int(value.rstrip("M")) for value in of("two_token", "%m")[:2])
     assert second == 2 * first
     assert of("running_sum", "%l")[:2] == ["1:00", "10:00"]
+
+
+def test_a_fault_in_a_batch_costs_its_submission(slurm, smoke_repository, repository):
+    """A step over its memory, and then on a lost node, after others that are done: a group job."""
+    misbehaving(repository, measure_rank="memory late")
+    run = Run(repository, *only(("rank",)))
+    run.noted("measure_rank")
+    built = {path: path.stat().st_ino for path in repository.folder.glob(f"{CELLS}/factors.npz")}
+    slurm.lose(run.noted("measure_rank1")["node"])
+    run.finish()
+    made, expected = (x.outputs(RESULTS) for x in (repository, smoke_repository))
+    others = [path for path in made if made[path] != expected.get(path)]
+    assert "tables/rank.csv" in made and len(others) == 9 + 1
+    assert {Path(path).stem for path in others} == {"measure_rank"}, "receipts of other code"
+    assert len(built) == 9 and built == {path: path.stat().st_ino for path in built}
+    for step in ("build_cell", "compute_singular_values"):
+        (log,) = repository.folder.glob(f"{RESULTS}/batches/*/*/logs/{step}.log")
+        assert log.read_text(encoding="utf-8").endswith("0 computed, 9 reused, 0 failed\n")
+    lines = slurm.ask("squeue", "--states=all", "--noheader", "--sort=i", "--format=%Z|%T|%m|%l")
+    jobs = [line.split("|") for line in lines.splitlines()]
+    states, memory, time_limits = zip(
+        *(rest for folder, *rest in jobs if folder == str(repository.folder)), strict=True
+    )
+    assert states[0] in {"FAILED", "OUT_OF_MEMORY"} and states[1:] == ("NODE_FAIL", "COMPLETED")
+    first, second, third = (int(value.rstrip("M")) for value in memory)
+    assert second == 2 * first and third == min(4 * first, slurm_setup.NODE_MB)
+    assert time_limits == ("11:00", "22:00", "44:00"), "of the whole group"
 
 
 def test_a_killed_run_is_resumed_by_the_same_command(slurm, smoke_repository, repository, tmp_path):

@@ -1,7 +1,7 @@
 """Which cells share a job: small ones, in a bounded number of batches; large ones are alone."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
 
 LEAST_SECONDS = 0.05
@@ -13,8 +13,8 @@ BATCH_SECONDS = 10 * STARTING_SECONDS
 """What a batch of several should take at least, so that a tenth of it at most is its start; a cell
 that takes as long is a batch of its own, while there are few of these."""
 ALONE, SHARED = 40, 32
-"""At most so many batches of one cell and, but for one a source, of several. Beside the largest
-machines this bounds what a cluster is sent: a batch is one submission there."""
+"""At most so many batches of one cell and, but for one a source that is read, of several. This
+bounds what a cluster is sent: a batch is one submission there."""
 
 
 class Key(Protocol):
@@ -23,14 +23,18 @@ class Key(Protocol):
 
 
 def plan(
-    seconds: Mapping[Key, float], alone: int = ALONE, shared: int = SHARED
+    seconds: Mapping[Key, float],
+    drawn: Collection[str] = (),
+    alone: int = ALONE,
+    shared: int = SHARED,
 ) -> dict[str, list[Key]]:
     """The batches by name, each with its cells, sorted, from the estimated seconds of every cell.
 
     At most `alone` have one cell for its size, and beyond one a source, `shared` have several.
 
-    A cell alone gives the batch its name. The others of a source are spread over a power of two of
-    batches by a hash of their identity, so that an added cell moves no other, most often.
+    A cell alone gives the batch its name. The others are spread over a power of two of batches by a
+    hash of their identity, so that an added cell moves no other, most often: those of all `drawn`
+    sources together, those of any other source by themselves, or they would wait for its encoding.
     """
     limit = BATCH_SECONDS
     while sum(cost > limit for cost in seconds.values()) > alone:
@@ -38,11 +42,14 @@ def plan(
     batches = {key.path: [key] for key, cost in seconds.items() if cost > limit}
     small = {key: LEAST_SECONDS + cost for key, cost in seconds.items() if cost <= limit}
     target = max(BATCH_SECONDS, sum(small.values()) / shared)
-    for source in {key.source for key in small}:
-        total = sum(cost for key, cost in small.items() if key.source == source)
-        number = 1 << max(0, int(total / target).bit_length() - 1)
-        for key in (key for key in small if key.source == source):
-            name = f"source~{source}/shared~{_hash(key.path) % number:02d}"
+    pools: dict[str, dict[Key, float]] = {}
+    for key, cost in small.items():
+        pool = "drawn" if key.source in drawn else f"source~{key.source}"
+        pools.setdefault(pool, {})[key] = cost
+    for pool, costs in pools.items():
+        number = 1 << max(0, int(sum(costs.values()) / target).bit_length() - 1)
+        for key in costs:
+            name = f"{pool}/shared~{_hash(key.path) % number:02d}"
             batches.setdefault(name, []).append(key)
     return {name: sorted(batches[name]) for name in sorted(batches)}
 

@@ -1,12 +1,12 @@
 """Memory and time of a cell's jobs, from N, D and members: upper estimates, checked by a test."""
 
+import itertools
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 STEPS = (
-    "draw_ensemble",
     "build_cell",
     "compute_singular_values",
     "compute_extremes",
@@ -19,7 +19,7 @@ INTERPRETER_MB = 100
 SNAKEMAKE_MB = 400
 """Of the two Snakemake processes around the step of a cluster's job: 150 each with small grids."""
 STARTING_MINUTES = 10
-"""Of a job: both of them, and the environment's modules, from a shared file system."""
+"""Of a submission: both of them, and the environment's modules, from a shared file system."""
 GROWTH_CHAINS = 512
 """As many as scripts/estimate_growth.py follows."""
 ENCODER_MB = 500
@@ -36,6 +36,16 @@ GESDD_NANOSECONDS = 0.6
 STRUCTURED_MICROSECONDS = 200
 COUNTING_MICROSECONDS = 400
 """Per token, of both normalizations of a causal matrix, d = 64: ends of a spectrum, and levels."""
+SHARES = {
+    "build_cell": (0.02, 0.08),
+    "compute_singular_values": (0.4, 0.1),
+    "compute_extremes": (0.08, 0.42),
+    "measure_rank": (0.2, 0.08),
+    "measure_spectrum": (0.02, 0.02),
+    "measure_baselines": (0.28, 0.3),
+}
+"""Of the time of a cell but for its bound, by step: of dense spectra, measured to N = 512, and of
+the structured engine, at N = 16384 and 65536."""
 LAYER_SECONDS = 0.2
 CUBED_NANOSECONDS = 200
 """Of all approximations of a drawn layer, the default ones: whatever its size, and per N^3."""
@@ -104,11 +114,19 @@ def seconds(N: int, members: int, limits: Mapping[str, int], approximations: int
 
     A dozen dense spectra of each member, or the structured engine's work on both normalizations.
     """
-    bound = bound_seconds(N, members, limits, approximations)
+    return sum(step_seconds(step, N, members, limits, approximations) for step in STEPS)
+
+
+def step_seconds(
+    step: str, N: int, members: int, limits: Mapping[str, int], approximations: int
+) -> float:
+    """What a step may take of it."""
+    if step == "check_bound":
+        return bound_seconds(N, members, limits, approximations)
     if N <= limits["singular_values_N"]:
-        return bound + members * 12 * GESDD_NANOSECONDS * 1e-9 * N**3
+        return SHARES[step][0] * members * 12 * GESDD_NANOSECONDS * 1e-9 * N**3
     counting = COUNTING_MICROSECONDS if N <= limits["counts_N"] else 0
-    return bound + members * (STRUCTURED_MICROSECONDS + counting) * 1e-6 * N
+    return SHARES[step][1] * members * (STRUCTURED_MICROSECONDS + counting) * 1e-6 * N
 
 
 def bound_seconds(N: int, members: int, limits: Mapping[str, int], approximations: int) -> float:
@@ -133,9 +151,21 @@ def task_seconds(N: int, d_model: int, layers: int, tasks: int) -> float:
     return layers * tasks * TASK_MICROSECONDS * 1e-6 * N * d_model
 
 
-def minutes(seconds: float, attempt: int) -> int:
-    """Minutes that a job may take: head room for slower nodes, twice as much on each retry."""
-    return (STARTING_MINUTES + math.ceil(2 * seconds / 60)) * 2 ** (attempt - 1)
+def minutes(seconds: float, attempt: int, longest: float = math.inf) -> int:
+    """Minutes that a submission may take: head room for slower nodes, twice as much on each retry,
+    and never more than the `longest` that there may be."""
+    return int(min((STARTING_MINUTES + math.ceil(2 * seconds / 60)) * 2 ** (attempt - 1), longest))
+
+
+def minutes_each(seconds: Sequence[float], attempt: int, longest: float = math.inf) -> list[int]:
+    """The same of steps that follow each other in one submission: what each adds to the sum.
+
+    The first one has the start of them all.
+    """
+    whole = minutes(sum(seconds), attempt, longest)
+    ends = list(itertools.accumulate(seconds, initial=30 * STARTING_MINUTES))
+    marks = [round(whole * end / ends[-1]) for end in ends[1:]]
+    return [end - start for start, end in itertools.pairwise([0, *marks])]
 
 
 def growth_megabytes(rows: int, d: int) -> int:

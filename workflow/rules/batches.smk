@@ -1,4 +1,6 @@
 # Which cells, and which sources with a feature map, share a job, and what its rules derive of them.
+import functools
+
 import batches
 
 BATCH = f"{R}/batches/{{batch}}"
@@ -10,6 +12,7 @@ COMBINATION_KEYS = {
 }
 
 
+DRAWN = {name for name, source in STUDY["sources"].items() if source["kind"] == "gaussian"}
 APPROXIMATED = sum(map(len, STUDY["approximations"].values()))
 
 
@@ -23,12 +26,15 @@ def seconds(cell):
 def growth_seconds(key):
     source, longest = STUDY["sources"][key.source], STUDY["limits"]["horizon_N"]
     tokens = min(tokens_of(source, longest), longest)
-    return resources.combination_seconds(key.d, tokens, 5 if is_drawn(key) else members(source))
+    return resources.combination_seconds(
+        key.d, tokens, 5 if key.source in DRAWN else members(source)
+    )
 
 
 SECONDS = {cell: seconds(cell) for cell in GRID}
-BATCHES = batches.plan(SECONDS)
-GROWTH_BATCHES = batches.plan({key: growth_seconds(key) for key in COMBINATION_KEYS}, 4, 4)
+BATCHES = batches.plan(SECONDS, DRAWN)
+GROWTH_SECONDS = {key: growth_seconds(key) for key in COMBINATION_KEYS}
+GROWTH_BATCHES = batches.plan(GROWTH_SECONDS, DRAWN, alone=4, shared=4)
 
 
 def folders(batch):
@@ -56,9 +62,48 @@ def batch_seconds(wildcards):
     return sum(map(SECONDS.get, BATCHES[wildcards.batch]))
 
 
-def minutes(wildcards, attempt):
-    """A rule's `resources: runtime=`."""
-    return resources.minutes(batch_seconds(wildcards), attempt)
+@functools.cache
+def step_seconds(batch, step):
+    """What a step may take for a batch; what any cell takes at least, the steps share alike."""
+    least = batches.LEAST_SECONDS / len(resources.STEPS)
+    return sum(
+        least
+        + resources.step_seconds(
+            step,
+            cell.N,
+            members(STUDY["sources"][cell.source]),
+            STUDY["limits"],
+            APPROXIMATED,
+        )
+        for cell in BATCHES[batch]
+    )
+
+
+@functools.cache
+def submissions():
+    """The batch and step of all jobs that are submitted together with one, by its own."""
+    found = {}
+    for job in workflow.dag.needrun_jobs():
+        group = workflow.dag.get_job_group(job)
+        if job.group == "batch" and (job.wildcards.batch, job.rule.name) not in found:
+            together = sorted((x.wildcards.batch, x.rule.name) for x in group.jobs)
+            found |= dict.fromkeys(together, together)
+    return found
+
+
+def minutes_of(step):
+    """A rule's `resources: runtime=`: Snakemake adds up those of the steps of a submission.
+
+    Which those are the graph knows: of a batch that was begun, what is left.
+    """
+
+    def of_attempt(wildcards, attempt):
+        here = wildcards.batch, step
+        together = submissions().get(here, [here])
+        costs = [step_seconds(*other) for other in together]
+        return resources.minutes_each(costs, attempt, longest_minutes())[together.index(here)]
+
+    return of_attempt
 
 
 def longest_first(wildcards, input, attempt):
@@ -67,11 +112,11 @@ def longest_first(wildcards, input, attempt):
 
 
 def growth_batch_seconds(wildcards):
-    return sum(map(growth_seconds, GROWTH_BATCHES[wildcards.batch]))
+    return sum(map(GROWTH_SECONDS.get, GROWTH_BATCHES[wildcards.batch]))
 
 
 def growth_minutes(wildcards, attempt):
-    return resources.minutes(growth_batch_seconds(wildcards), attempt)
+    return resources.minutes(growth_batch_seconds(wildcards), attempt, longest_minutes())
 
 
 def longest_growth_first(wildcards, input, attempt):
@@ -79,28 +124,34 @@ def longest_growth_first(wildcards, input, attempt):
 
 
 def read_source(keys):
-    """The q, k, v that a batch is made of; drawn ones are drawn for each of its cells."""
+    """The q, k, v that a batch is made of, of one source; drawn ones are drawn for each cell."""
     kind = STUDY["sources"][keys[0].source]["kind"]
     return [] if kind == "gaussian" else f"{R}/sources/{kind}/source~{keys[0].source}.npz"
+
+
+def of_sources(keys, setting):
+    """A setting of each source of a batch, as the steps read it."""
+    names = sorted({key.source for key in keys})
+    return [f"{name}={setting(STUDY['sources'][name])}" for name in names]
 
 
 # Of the wildcards alone: Snakemake does not watch what a parameter derives from a job's input.
 def rows(keys, **drawn):
     """Options that say where q, k, v come from, with others for those that are drawn."""
-    path, source = read_source(keys), STUDY["sources"][keys[0].source]
-    scale = float(source.get("scale", 1.0))
-    return options(input=path) if path else options(scale=scale, **drawn)
+    path = read_source(keys)
+    if path:
+        return options(input=path)
+    return options(scales=of_sources(keys, lambda x: float(x.get("scale", 1.0))), **drawn)
 
 
 def cell_rows(wildcards):
-    keys = BATCHES[wildcards.batch]
-    drawn = {"members": members(STUDY["sources"][keys[0].source])}
-    return rows(keys, **drawn, max_N_values=STUDY["limits"]["bound_N"])
+    keys, longest = BATCHES[wildcards.batch], STUDY["limits"]["bound_N"]
+    return rows(keys, members_of=of_sources(keys, members), max_N_values=longest)
 
 
 def horizon_rows(wildcards):
     keys = GROWTH_BATCHES[wildcards.batch]
-    return rows(keys, members=members(STUDY["sources"][keys[0].source]))
+    return rows(keys, members_of=of_sources(keys, members))
 
 
 def forget_other_batches():

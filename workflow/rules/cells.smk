@@ -27,7 +27,7 @@ rule build_cell:
         "../../envs/linalg.yaml"
     resources:
         mem_mb=memory_of("build_cell"),
-        runtime=minutes,
+        runtime=minutes_of("build_cell"),
     params:
         code=digest("build_cell.py", "linalg"),
         rows=cell_rows,
@@ -53,7 +53,7 @@ rule compute_singular_values:
         "../../envs/linalg.yaml"
     resources:
         mem_mb=memory_of("compute_singular_values"),
-        runtime=minutes,
+        runtime=minutes_of("compute_singular_values"),
     params:
         code=digest("compute_singular_values.py", "linalg"),
         options=options(
@@ -83,7 +83,7 @@ rule compute_extremes:
         "../../envs/linalg.yaml"
     resources:
         mem_mb=memory_of("compute_extremes"),
-        runtime=minutes,
+        runtime=minutes_of("compute_extremes"),
     params:
         code=digest("compute_extremes.py", "linalg"),
         options=SPECTRUM_LIMITS,
@@ -110,7 +110,7 @@ rule measure_rank:
         "../../envs/exact.yaml"
     resources:
         mem_mb=memory_of("measure_rank"),
-        runtime=minutes,
+        runtime=minutes_of("measure_rank"),
     params:
         code=digest("measure_rank.py", "exact"),
         options=options(max_N_dense=STUDY["limits"]["dense_rank_N"]),
@@ -138,7 +138,7 @@ rule measure_spectrum:
         "../../envs/linalg.yaml"
     resources:
         mem_mb=memory_of("measure_spectrum"),
-        runtime=minutes,
+        runtime=minutes_of("measure_spectrum"),
     params:
         code=digest("measure_spectrum.py", "linalg"),
         cells=cells_digest,
@@ -164,7 +164,7 @@ rule measure_baselines:
         "../../envs/linalg.yaml"
     resources:
         mem_mb=memory_of("measure_baselines"),
-        runtime=minutes,
+        runtime=minutes_of("measure_baselines"),
     params:
         code=digest("measure_baselines.py", "linalg"),
         options=SPECTRUM_LIMITS,
@@ -190,7 +190,7 @@ rule check_bound:
         "../../envs/linalg.yaml"
     resources:
         mem_mb=memory_of("check_bound"),
-        runtime=minutes,
+        runtime=minutes_of("check_bound"),
     params:
         code=digest("check_bound.py", "linalg"),
         limits=options(max_N=STUDY["limits"]["bound_N"], members=STUDY["limits"]["bound_members"]),

@@ -2,6 +2,11 @@
 import left_jobs
 
 
+# `--resources runtime=` is the longest time of each submission, and not of them all together.
+resource_scopes:
+    runtime="local",
+
+
 # Seconds each, on small tables; and the download, since a cluster's nodes may have no network.
 localrules:
     fetch_wheel,

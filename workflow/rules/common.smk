@@ -75,7 +75,7 @@ wildcard_constraints:
     N="[0-9]+",
     d="[0-9]+",
     feature_map="[a-z_]+",
-    batch="source~[^/]+/(shared~[0-9]+|(N~[0-9]+/)?d~[0-9]+/feature_map~[a-z_]+)",
+    batch="drawn/shared~[0-9]+|source~[^/]+/(shared~[0-9]+|(N~[0-9]+/)?d~[0-9]+/feature_map~[a-z_]+)",
 
 
 def digest(script, environment):
@@ -110,10 +110,6 @@ def failure_summary(run_logs):
     text = "".join(Path(path).read_text(encoding="utf-8") for path in run_logs)
     failed = re.findall(r"log: (\S+) \(check log file", text)
     return "\n".join(f"failed: see {path}" for path in dict.fromkeys(failed))
-
-
-def is_drawn(key):
-    return STUDY["sources"][key.source]["kind"] == "gaussian"
 
 
 def source_file(wildcards):

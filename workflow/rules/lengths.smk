@@ -39,7 +39,7 @@ def concentration_first(wildcards, input, attempt):
 
 def length_minutes(wildcards, attempt):
     """A rule's `resources: runtime=`."""
-    return resources.minutes(length_seconds(wildcards), attempt)
+    return resources.minutes(length_seconds(wildcards), attempt, longest_minutes())
 
 
 def first_window(wildcards):

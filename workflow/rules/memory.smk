@@ -134,20 +134,26 @@ def allocated(megabytes):
     return of_attempt
 
 
+def longest_minutes():
+    """What one submission may ask for: of a cluster's partition, `--resources runtime=`."""
+    stated = workflow.global_resources.get("runtime")
+    return stated.value if stated and stated.value else float("inf")
+
+
 def allotted(minutes):
     """A rule's `resources: runtime=`, where nothing in the study makes a step take longer."""
-    return lambda wildcards, attempt: minutes * 2 ** (attempt - 1)
+    return lambda wildcards, attempt: min(minutes * 2 ** (attempt - 1), longest_minutes())
 
 
 def lasting(seconds):
     """The same of a step whose time is estimated."""
-    return lambda wildcards, attempt: resources.minutes(seconds, attempt)
+    return lambda wildcards, attempt: resources.minutes(seconds, attempt, longest_minutes())
 
 
 def encoding_minutes(wildcards, attempt):
     """The same of a model's windows."""
     windows = STUDY["sources"][wildcards.source]["windows"]
-    return resources.minutes(resources.ENCODER_SECONDS * windows, attempt)
+    return resources.minutes(resources.ENCODER_SECONDS * windows, attempt, longest_minutes())
 
 
 def memory_of(step):
