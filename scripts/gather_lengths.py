@@ -5,7 +5,7 @@ import csv
 import re
 from pathlib import Path
 
-from whole_files import fail, write_csv
+from whole_files import fail, intact, write_csv
 
 PATH = re.compile("source~([^/]+)/N~([^/]+)/d~([^/]+)[.]csv")
 
@@ -32,7 +32,7 @@ def main() -> None:
     first, table = None, []
     for name in args.input:
         try:
-            header, rows = read(Path(name))
+            header, rows = read(intact(name))
             if header != (first := first or header):
                 raise ValueError("has other columns than the files before it")
         except (OSError, ValueError) as error:

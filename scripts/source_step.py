@@ -11,7 +11,7 @@ import numpy as np
 import receipts
 from cell_batch import add_batch_options, compute_batch, options_of
 from cell_files import key_of_folder
-from whole_files import load_arrays
+from whole_files import file_digest, intact, load_arrays
 
 Source = Callable[[], dict[str, np.ndarray]]
 """The arrays of the source's file, which the cells of a batch share: read once, if at all."""
@@ -51,7 +51,7 @@ class SourceStep:
         compute(args, source, described, Path(args.output))
 
     def _run_batch(self, args: argparse.Namespace, compute: Callable[..., None]) -> None:
-        inputs = {} if args.input is None else {"source": receipts.file_digest(Path(args.input))}
+        inputs = {} if args.input is None else {"source": file_digest(intact(args.input))}
         options = options_of(args, (*self.keys, "input", "output", "cells"))
         compute_batch(
             args.manifest,

@@ -11,7 +11,7 @@ import numpy as np
 from causalrank.concentration import counted_index, counted_share
 from causalrank.inertia import Counts
 from cell_files import MATRIX_KEYS
-from whole_files import write_csv
+from whole_files import intact, write_csv
 
 BOUNDS = ("cumulative_at_quarter", "index_of_90")
 HEADER = (*MATRIX_KEYS, *(f"{name}{end}" for name in BOUNDS for end in ("_low", "_high")))
@@ -35,10 +35,10 @@ def rows(density: Path) -> Iterator[tuple]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spectral-density", type=Path, required=True)
+    parser.add_argument("--spectral-density", required=True)
     parser.add_argument("--output", required=True, help="the table, a CSV")
     args = parser.parse_args()
-    write_csv(args.output, HEADER, rows(args.spectral_density))
+    write_csv(args.output, HEADER, rows(intact(args.spectral_density)))
 
 
 if __name__ == "__main__":

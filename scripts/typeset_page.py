@@ -4,9 +4,8 @@ import argparse
 import csv
 from collections.abc import Iterable
 from html import escape
-from pathlib import Path
 
-from whole_files import whole
+from whole_files import intact, whole
 
 LONG = 40  # characters, from which a field gets room
 SHORT = 8  # characters, below which a number stays as it is written: it may be a version
@@ -58,7 +57,7 @@ def main() -> None:
     parser.add_argument("--input", required=True, help="a table, a CSV")
     parser.add_argument("--output", required=True, help="the page, HTML")
     args = parser.parse_args()
-    source = Path(args.input)
+    source = intact(args.input)
     with source.open(newline="", encoding="utf-8") as file:
         header, *rows = csv.reader(file)
     with whole(args.output) as part:
