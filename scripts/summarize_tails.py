@@ -19,7 +19,7 @@ HEADER = (*MATRIX_KEYS, *(f"{name}{end}" for name in BOUNDS for end in ("_low", 
 
 def rows(density: Path) -> Iterator[tuple]:
     """A row for each matrix of spectral_density.csv; an index is given over N."""
-    with density.open(newline="", encoding="utf-8") as file:
+    with intact(density).open(newline="", encoding="utf-8") as file:
         lines = csv.DictReader(file)
         for key, group in itertools.groupby(lines, lambda line: tuple(map(line.get, MATRIX_KEYS))):
             pairs = sorted(((float(x["level"]), int(x["count"])) for x in group), reverse=True)
@@ -35,10 +35,10 @@ def rows(density: Path) -> Iterator[tuple]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spectral-density", required=True)
+    parser.add_argument("--spectral-density", type=Path, required=True)
     parser.add_argument("--output", required=True, help="the table, a CSV")
     args = parser.parse_args()
-    write_csv(args.output, HEADER, rows(intact(args.spectral_density)))
+    write_csv(args.output, HEADER, rows(args.spectral_density))
 
 
 if __name__ == "__main__":
