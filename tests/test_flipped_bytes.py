@@ -41,13 +41,12 @@ class Job:
     outputs: frozenset[str]
 
 
-def disturb(one: tuple[str, Job], other: tuple[str, Job], jobs: list[Job]) -> bool:
-    """Whether what the second job reads is made anew, or damaged, by having the first one run."""
-    (path, first), (_, second) = one, other
-    anew = set(first.outputs)
+def disturb(one: Job, other: Job, jobs: list[Job]) -> bool:
+    """Whether the other job reads what goes if this one finds it damaged, or is made anew after."""
+    anew = set(one.outputs)
     while made := {x for job in jobs if anew & job.inputs for x in job.outputs} - anew:
         anew |= made
-    return path in second.inputs or bool(anew & (second.inputs | second.outputs))
+    return bool(one.inputs & other.inputs or anew & (other.inputs | other.outputs))
 
 
 def vouched_for(folder: Path) -> dict[str, set[str]]:
@@ -133,10 +132,10 @@ def choose(kind: str, readers: dict[str, list[Job]], jobs: list[Job]) -> list[tu
     files = [path for path in sorted(readers) if kind_of(path) == kind]
     chosen: list[tuple[str, Job]] = []
     for path in [*files[:: max(1, len(files) // FLIPPED)], *files]:
-        one = path, readers[path][0]
-        free = not any(disturb(one, x, jobs) or disturb(x, one, jobs) for x in chosen)
+        reader = readers[path][0]
+        free = not any(disturb(reader, x, jobs) or disturb(x, reader, jobs) for _, x in chosen)
         if free and len(chosen) < FLIPPED:
-            chosen.append(one)
+            chosen.append((path, reader))
     return chosen
 
 
