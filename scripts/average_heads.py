@@ -6,7 +6,7 @@ import no_garbage_collection  # noqa: F401
 
 import pandas as pd
 
-from whole_files import whole
+from whole_files import intact, whole
 
 KEYS = ["source", "N", "d", "feature_map", "mask", "normalization", "layer", "head"]
 QUANTITIES = ["stable_rank", "effective_rank", "cumulative_at_quarter"]
@@ -29,11 +29,11 @@ def main() -> None:
     parser.add_argument("--output", required=True)
     args = parser.parse_args()
     members = pd.concat(
-        pd.read_csv(path).assign(source=name)
+        pd.read_csv(intact(path)).assign(source=name)
         for name, path in zip(args.source, args.members, strict=True)
     )
     with whole(args.output) as part:
-        heads(pd.read_csv(args.spectrum), members).to_csv(part, index=False)
+        heads(pd.read_csv(intact(args.spectrum)), members).to_csv(part, index=False)
 
 
 if __name__ == "__main__":

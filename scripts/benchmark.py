@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmark_run import METHODS, Method
-from whole_files import write_csv
+from whole_files import intact, write_csv
 
 SHORT = 20.0
 RUN = Path(__file__).with_name("benchmark_run.py")
@@ -158,7 +158,7 @@ def main() -> None:
     ran_out: dict[str, str] = {}
     table: list[Row] = []
     for path in map(Path, options.matrices):
-        with np.load(path) as archive:
+        with np.load(intact(path)) as archive:
             (N, d), bounds = archive["shape"].tolist(), archive["bounds"]
         rows = measure(path, N, d, ran_out, options)
         again: Row = {}

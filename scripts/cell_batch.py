@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import receipts
-from whole_files import fail
+from whole_files import fail, noted
 
 Key = Callable[[Path], str]
 Compute = Callable[[Path], None]
@@ -38,8 +38,10 @@ def compute_batch(
             if receipts.is_valid(folder, step, key, outputs):
                 say(f"reused {folder}")
                 continue
-            compute(folder)
-            receipts.write_receipt(folder, step, key, outputs)
+            with noted() as digests:
+                compute(folder)
+            written = {name: digests[folder / name] for name in outputs}
+            receipts.write_receipt(folder, step, key, written)
             computed += 1
             say(f"computed {folder}")
         except receipts.Damaged as damage:

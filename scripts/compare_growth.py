@@ -11,7 +11,7 @@ import pandas as pd
 
 from causalrank.feature_maps import FEATURE_MAPS
 from causalrank.growth import fit_line, slope_excess
-from whole_files import write_csv
+from whole_files import intact, write_csv
 
 KEYS = ["source", "d", "feature_map"]
 LARGEST_EXCESS = 0.01
@@ -117,10 +117,10 @@ def main() -> None:
     parser.add_argument("--sizes", required=True, help="to write: -ln sigma_min by N")
     parser.add_argument("--slopes", required=True, help="to write: the slopes")
     args = parser.parse_args()
-    rates = pd.read_csv(args.growth)
+    rates = pd.read_csv(intact(args.growth))
     # Members of a drawn source share an exponent, and are independent at every N.
     rates = rates[rates.member.isna() & (rates.decay == 1.0)]
-    table = measured(pd.read_csv(args.spectrum))
+    table = measured(pd.read_csv(intact(args.spectrum)))
     write_csv(args.sizes, SIZES, sizes(rates, table))
     write_csv(args.slopes, SLOPES, slopes(rates, table))
 

@@ -10,7 +10,7 @@ import pandas as pd
 from causalrank.spectrum import numpy_tolerance
 from causalrank.verdict import why
 from cell_files import MATRIX_KEYS
-from whole_files import whole
+from whole_files import intact, whole
 
 
 def verdicts(rank: pd.DataFrame, numerical: pd.DataFrame, spectrum: pd.DataFrame) -> pd.DataFrame:
@@ -40,7 +40,7 @@ def main() -> None:
     args = parser.parse_args()
     whole_numbers = {"exact_rank": "Int64", "numerical_rank": "Int64"}
     tables = [
-        pd.read_csv(path, dtype=whole_numbers)
+        pd.read_csv(intact(path), dtype=whole_numbers)
         for path in (args.rank, args.numerical_rank, args.spectrum)
     ]
     with whole(args.output) as part:

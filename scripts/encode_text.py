@@ -18,7 +18,7 @@ from safetensors.numpy import load
 from tokenizers import Tokenizer
 
 from causalrank.encoder import Encoding, encode, layer_count
-from whole_files import fail, save_arrays, write_csv
+from whole_files import fail, intact, save_arrays, write_csv
 
 ARCHITECTURE = {
     "model_type": "bert",
@@ -102,16 +102,17 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
 
 def encodings(arguments: argparse.Namespace) -> Iterator[Encoding]:
     """What the model sees in each window, one after the other; what is wrong ends the step."""
+    model, book = intact(arguments.weights), intact(arguments.text)
     folder = arguments.weights_folder
-    weights = load(read(arguments.weights, f"{folder}/model.safetensors"))
-    config = json.loads(read(arguments.weights, f"{folder}/config.json"))
-    tokenizer = Tokenizer.from_str(read(arguments.weights, f"{folder}/tokenizer.json").decode())
+    weights = load(read(model, f"{folder}/model.safetensors"))
+    config = json.loads(read(model, f"{folder}/config.json"))
+    tokenizer = Tokenizer.from_str(read(model, f"{folder}/tokenizer.json").decode())
     tokenizer.no_truncation()
     tokenizer.no_padding()
     try:
-        text = plain_text(read(arguments.text, arguments.text_file), arguments.text_file)
+        text = plain_text(read(book, arguments.text_file), arguments.text_file)
     except (SyntaxError, UnicodeDecodeError) as error:
-        fail(f"{arguments.text}: cannot read {arguments.text_file}: {error}")
+        fail(f"{book}: cannot read {arguments.text_file}: {error}")
     try:
         check_declared(arguments, config, layer_count(weights))
         windows = [
@@ -121,7 +122,7 @@ def encodings(arguments: argparse.Namespace) -> Iterator[Encoding]:
         for ids in windows:
             yield encode(weights, np.array(ids), arguments.heads, config["layer_norm_eps"])
     except ValueError as error:
-        fail(f"{arguments.weights}: {error}")
+        fail(f"{model}: {error}")
 
 
 def main(argv: list[str] | None = None) -> None:

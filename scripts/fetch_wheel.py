@@ -1,7 +1,6 @@
 """Download one wheel of a known hash with pip, from whatever index the user's pip is set to."""
 
 import argparse
-import hashlib
 import re
 import shutil
 import subprocess
@@ -11,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from whole_files import fail, whole
+from whole_files import fail, file_digest, whole
 
 WHEEL = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?==[A-Za-z0-9][A-Za-z0-9.!+]*"
 SHA256 = r"[0-9a-f]{64}"
@@ -76,8 +75,7 @@ def main(argv: list[str] | None = None) -> None:
         with whole(arguments.output) as part:
             shutil.copyfile(wheel, part)
             # Of the bytes that stay, since pip's own check is only as good as the user's pip.
-            with part.open("rb") as file:
-                got = hashlib.file_digest(file, "sha256").hexdigest()
+            got = file_digest(part)
             if got != arguments.sha256:
                 other_hash(arguments.wheel, arguments.sha256, got)
 

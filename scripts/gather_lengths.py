@@ -2,20 +2,21 @@
 
 import argparse
 import csv
+import io
 import re
 from pathlib import Path
 
-from whole_files import fail, write_csv
+from whole_files import fail, intact, write_csv
 
 PATH = re.compile("source~([^/]+)/N~([^/]+)/d~([^/]+)[.]csv")
 
 
 def read(path: Path) -> tuple[list[str], list[list[str]]]:
     """Header and rows of one file; ValueError says in which way they are not whole."""
-    if not path.read_bytes().endswith(b"\n"):
+    text = intact(path).read_bytes().decode()
+    if not text.endswith("\n"):
         raise ValueError("is cut short")
-    with path.open(newline="", encoding="utf-8") as file:
-        header, *rows = csv.reader(file)
+    header, *rows = csv.reader(io.StringIO(text, newline=""))
     match = PATH.search(path.as_posix())
     if any(not match or tuple(row[:3]) != match.groups() for row in rows):
         raise ValueError("has rows of another source, N or d than its path says")

@@ -2,10 +2,9 @@
 
 import argparse
 import csv
-from pathlib import Path
 
 from list_packages import COLUMNS
-from whole_files import write_csv
+from whole_files import intact, write_csv
 
 
 def main() -> None:
@@ -15,7 +14,7 @@ def main() -> None:
     args = parser.parse_args()
     rows = []
     for path in args.input:
-        with Path(path).open(newline="", encoding="utf-8") as file:
+        with intact(path).open(newline="", encoding="utf-8") as file:
             rows += csv.DictReader(file)
     write_csv(args.output, COLUMNS, [[row[column] for column in COLUMNS] for row in rows])
 

@@ -1,8 +1,13 @@
-"""Judge approximations of layers by the declared criterion, and keep a record of declarations."""
+"""Judge approximations of layers by the declared criterion, and keep a record of declarations.
+
+Nothing else could make the record again, so there are two of it: one that is damaged or lost is put
+back from the other.
+"""
 
 import argparse
 import hashlib
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, fields
 from pathlib import Path
 
@@ -12,7 +17,7 @@ import pandas as pd
 
 from causalrank.acceptance import Criterion, judgement
 from causalrank.intervals import mean_interval
-from whole_files import fail, whole, write_csv
+from whole_files import fail, intact, is_damaged, whole, write_csv
 
 KEYS = ["d_model", "N", "heads", "width", "parameters", "score_scale", "mask", "method", "strength"]
 MEASURED = ["output_error", "contrast_kept"]
@@ -47,22 +52,32 @@ def digest(table: pd.DataFrame) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def history(path: Path, ask: Criterion, measurements: str) -> list[list[str]]:
-    """The declarations so far, and this one if the last has another criterion or measurements."""
-    rows = []
-    if path.exists():
+def recorded(paths: Iterable[Path]) -> list[list[str]]:
+    """The declarations of the longest record that is as it was written, if there is any."""
+    records, why = [], ""
+    for path in filter(Path.exists, paths):
         try:
+            if is_damaged(path):
+                raise ValueError("not the bytes that were written")
             record = pd.read_csv(path, dtype=str, keep_default_na=False)
-            rows = record[list(HISTORY_HEADER)].to_numpy().tolist()
+            records.append(record[list(HISTORY_HEADER)].to_numpy().tolist())
         except (KeyError, ValueError) as error:
-            fail(f"{path}: no record of declarations ({error}); put it back or delete it")
+            why = f"{path}: no record of declarations ({error})"
+            print(why, file=sys.stderr)
+    if why and not records:
+        fail(f"{why}; put it back or delete it")
+    return max(records, key=len, default=[])
+
+
+def extended(rows: list[list[str]], ask: Criterion, measurements: str) -> list[list[str]]:
+    """The declarations, and this one if the last has another criterion or measurements."""
     values = [repr(value) for value in asdict(ask).values()]
     row = [*values, measurements]
     last = [*rows[-1][1:-2], rows[-1][-1]] if rows else []
     if row != last:
         pairs = zip((*ASKED, "measurements"), last, row, strict=True) if last else ()
         changed = "; ".join(f"{name}: {old} to {new}" for name, old, new in pairs if old != new)
-        rows.append([str(len(rows) + 1), *values, changed, measurements])
+        return [*rows, [str(len(rows) + 1), *values, changed, measurements]]
     return rows
 
 
@@ -73,15 +88,18 @@ def main() -> None:
     parser.add_argument("--output-error", type=float, required=True, help="relative, at most")
     parser.add_argument("--rank-threshold", type=float, required=True, help="that of the ranks")
     parser.add_argument("--output", required=True, help="the verdicts, a CSV")
-    parser.add_argument("--history", required=True, help="the declarations, a CSV: read, extended")
+    parser.add_argument(
+        "--history", nargs=2, type=Path, required=True, help="the declarations, two CSVs: extended"
+    )
     args = parser.parse_args()
     ask = Criterion(args.contrast, args.output_error, args.rank_threshold)
-    table = pd.read_csv(args.approximations, dtype={"strength": str})
+    table = pd.read_csv(intact(args.approximations), dtype={"strength": str})
     table["strength"] = table["strength"].fillna("")
     if (table.rank_threshold != ask.rank_threshold).any():
         fail(f"{args.approximations}: its ranks have another threshold than {ask.rank_threshold}")
-    declarations = history(Path(args.history), ask, digest(table))
-    write_csv(args.history, HISTORY_HEADER, declarations)
+    declarations = extended(recorded(args.history), ask, digest(table))
+    for path in args.history:
+        write_csv(path, HISTORY_HEADER, declarations)
     with whole(args.output) as part:
         frame = pd.DataFrame(judged(table, ask, len(declarations)))
         frame.to_csv(part, index=False, lineterminator="\n")

@@ -11,7 +11,7 @@ import pandas as pd
 import yaml
 
 from causalrank.claims import judge, measure, prediction_interval
-from whole_files import fail, whole
+from whole_files import fail, intact, whole
 
 COLUMNS = [
     "id",
@@ -111,8 +111,9 @@ def main() -> None:
     parser.add_argument("--markdown", required=True, help="the ledger to read")
     args = parser.parse_args()
     claims = yaml.safe_load(Path(args.claims).read_text(encoding="utf-8"))
+    paths = [intact(path) for path in args.tables]
     # A strength is a number or a word, which pandas would decide part by part of a long table.
-    tables = {Path(path).stem: pd.read_csv(path, dtype={"strength": str}) for path in args.tables}
+    tables = {path.stem: pd.read_csv(path, dtype={"strength": str}) for path in paths}
     try:
         table = pd.DataFrame(ledger(claims, tables), columns=COLUMNS)
     except KeyError as error:

@@ -20,7 +20,7 @@ from causalrank.semiseparable import semiseparable
 from causalrank.spectrum import summarize
 from cell_batch import CellStep
 from cell_files import LEVELS, MATRIX_KEYS, Cell, load_cell, progress
-from whole_files import write_csv
+from whole_files import intact, write_csv
 
 RANKS = ("stable_rank", "effective_rank")
 HEADER = (
@@ -91,7 +91,7 @@ def rows(
 
 
 def read_spectrum(path: str | Path) -> dict[tuple, dict[str, str]]:
-    with Path(path).open(newline="", encoding="utf-8") as file:
+    with intact(path).open(newline="", encoding="utf-8") as file:
         return {tuple(row[key] for key in MATRIX_KEYS[-3:]): row for row in csv.DictReader(file)}
 
 

@@ -23,6 +23,7 @@ from figure_style import (
     say,
     sheet,
 )
+from whole_files import intact
 
 METHODS = {name: look for name, look in FAMILIES.items() if name != "worst values"} | {
     "linear": (("linear",), PURPLE, "v"),
@@ -122,7 +123,7 @@ def main() -> None:
     parser.add_argument("--acceptance", required=True, help="acceptance.csv")
     add_options(parser)
     args = parser.parse_args()
-    table = pd.read_csv(args.acceptance, dtype={"strength": str})
+    table = pd.read_csv(intact(args.acceptance), dtype={"strength": str})
     save(draw(table, args.font_size), args.output, args.dpi)
 
 

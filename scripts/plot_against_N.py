@@ -23,6 +23,7 @@ from figure_style import (
     sheet,
     widest,
 )
+from whole_files import intact
 
 ALL_ONES = {"color": GREY, "linewidth": 3, "alpha": 0.35, "zorder": 0}
 LIMIT = {"color": GREY, "linestyle": (0, (1, 1)), "linewidth": 0.8, "zorder": 0}
@@ -114,8 +115,8 @@ def main() -> None:
     parser.add_argument("--all-ones", required=True, help="all_ones.csv")
     add_options(parser)
     args = parser.parse_args()
-    figure = draw(pd.read_csv(args.summary), pd.read_csv(args.all_ones), args.font_size)
-    save(figure, args.output, args.dpi)
+    tables = pd.read_csv(intact(args.summary)), pd.read_csv(intact(args.all_ones))
+    save(draw(*tables, args.font_size), args.output, args.dpi)
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ from figure_style import (
     say,
     sheet,
 )
+from whole_files import intact
 
 # Solid lines have a form without the matrix; dashed ones form it.
 DASHED = "--"
@@ -88,7 +89,7 @@ def main() -> None:
     parser.add_argument("--cost", required=True, help="approximation_cost.csv")
     add_options(parser)
     args = parser.parse_args()
-    save(draw(pd.read_csv(args.cost), args.font_size), args.output, args.dpi)
+    save(draw(pd.read_csv(intact(args.cost)), args.font_size), args.output, args.dpi)
 
 
 if __name__ == "__main__":

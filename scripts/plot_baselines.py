@@ -24,6 +24,7 @@ from figure_style import (
     sheet,
     widest,
 )
+from whole_files import intact
 
 RANKS = {"stable_rank": "stable rank", "effective_rank": "effective rank"}
 NORMALIZATIONS = {"none": "unnormalized", "row": "row-normalized"}
@@ -135,7 +136,7 @@ def main() -> None:
     parser.add_argument("--baselines", required=True, help="baselines.csv")
     add_options(parser)
     args = parser.parse_args()
-    save(draw(pd.read_csv(args.baselines), args.font_size), args.output, args.dpi)
+    save(draw(pd.read_csv(intact(args.baselines)), args.font_size), args.output, args.dpi)
 
 
 if __name__ == "__main__":

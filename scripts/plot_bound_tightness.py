@@ -24,6 +24,7 @@ from figure_style import (
     say,
     sheet,
 )
+from whole_files import intact
 
 QUANTITIES = {
     "output_over_value": {"color": BLACK, "marker": "o", "label": "error of the worst row"},
@@ -94,7 +95,7 @@ def main() -> None:
     parser.add_argument("--bound", required=True, help="bound.csv")
     add_options(parser)
     args = parser.parse_args()
-    bound = pd.read_csv(args.bound, usecols=[*KEYS, *QUANTITIES], dtype={"strength": str})
+    bound = pd.read_csv(intact(args.bound), usecols=[*KEYS, *QUANTITIES], dtype={"strength": str})
     save(draw(bound, args.font_size), args.output, args.dpi)
 
 

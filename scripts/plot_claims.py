@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 
 from figure_style import BLUE, GREY, MM_PER_INCH, VERMILION, WIDTH_MM, add_options, save, sheet
+from whole_files import intact
 
 # A symbol and a word for each verdict; the colour only repeats them.
 VERDICTS = {"holds": ("✔", BLUE), "fails": ("✘", VERMILION), "undetermined": ("?", GREY)}
@@ -139,7 +140,7 @@ def main() -> None:
     parser.add_argument("--claims", required=True, help="claims.csv")
     add_options(parser)
     args = parser.parse_args()
-    save(draw(pd.read_csv(args.claims), args.font_size), args.output, args.dpi)
+    save(draw(pd.read_csv(intact(args.claims)), args.font_size), args.output, args.dpi)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from figure_style import (
     say,
     sheet,
 )
+from whole_files import intact
 
 LENGTHS = ((BLUE, "o", "-"), (VERMILION, "s", "--"), (GREEN, "^", "-."), (ORANGE, "D", ":"))
 """Colour, marker and line of each length, the longest first."""
@@ -120,7 +121,7 @@ def main() -> None:
     parser.add_argument("--layers", required=True, help="concentration_layers.csv")
     add_options(parser)
     args = parser.parse_args()
-    tables = pd.read_csv(args.concentration), pd.read_csv(args.layers)
+    tables = pd.read_csv(intact(args.concentration)), pd.read_csv(intact(args.layers))
     save(draw(*tables, args.font_size), args.output, args.dpi)
 
 

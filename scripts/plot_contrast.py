@@ -26,6 +26,7 @@ from figure_style import (
     say,
     sheet,
 )
+from whole_files import intact
 
 STATIONS = {
     "contrast_scores": "scores",
@@ -128,7 +129,7 @@ def main() -> None:
     parser.add_argument("--tasks", required=True, help="tasks.csv")
     add_options(parser)
     args = parser.parse_args()
-    tables = pd.read_csv(args.passage), pd.read_csv(args.tasks)
+    tables = pd.read_csv(intact(args.passage)), pd.read_csv(intact(args.tasks))
     save(draw(*tables, args.font_size), args.output, args.dpi)
 
 

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
 from figure_style import MASK_TITLES, MASKS, add_options, save, say, sheet
+from whole_files import intact
 
 QUANTITY = "cumulative_at_quarter"
 MOST_NUMBERS = 20
@@ -71,7 +72,7 @@ def main() -> None:
     parser.add_argument("--heads", required=True, help="heads.csv")
     add_options(parser)
     args = parser.parse_args()
-    save(draw(pd.read_csv(args.heads), args.font_size), args.output, args.dpi)
+    save(draw(pd.read_csv(intact(args.heads)), args.font_size), args.output, args.dpi)
 
 
 if __name__ == "__main__":

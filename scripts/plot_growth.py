@@ -25,6 +25,7 @@ from figure_style import (
     sheet,
     widest,
 )
+from whole_files import intact
 
 LINEAR = 1e-3  # between this and its negative, exponents are drawn on a linear scale
 TICKS = (-1, -0.1, -0.01, -LINEAR, 0, LINEAR, 0.01, 0.1, 1)
@@ -136,7 +137,7 @@ def main() -> None:
     parser.add_argument("--slopes", required=True, help="growth_slopes.csv")
     add_options(parser)
     args = parser.parse_args()
-    tables = [pd.read_csv(path) for path in (args.growth, args.sizes, args.slopes)]
+    tables = [pd.read_csv(intact(path)) for path in (args.growth, args.sizes, args.slopes)]
     save(draw(*tables, args.font_size), args.output, args.dpi)
 
 

@@ -24,6 +24,7 @@ from figure_style import (
     say,
     sheet,
 )
+from whole_files import intact
 
 # Of falling lightness, so that grey printers keep the order; below each other within a row.
 FORMATS = {
@@ -134,7 +135,7 @@ def main() -> None:
     parser.add_argument("--horizon", required=True, help="horizon.csv")
     add_options(parser)
     args = parser.parse_args()
-    save(draw(pd.read_csv(args.horizon), args.font_size), args.output, args.dpi)
+    save(draw(pd.read_csv(intact(args.horizon)), args.font_size), args.output, args.dpi)
 
 
 if __name__ == "__main__":

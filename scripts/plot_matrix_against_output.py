@@ -22,6 +22,7 @@ from figure_style import (
     say,
     sheet,
 )
+from whole_files import intact
 
 CONTROLS = {
     "values_scaled_up": ("values scaled up", "*"),
@@ -81,8 +82,8 @@ def main() -> None:
     parser.add_argument("--controls", required=True, help="matrix_against_output.csv")
     add_options(parser)
     args = parser.parse_args()
-    bound = pd.read_csv(args.bound, usecols=["mask", "approximation", X, Y])
-    figure = draw(bound, pd.read_csv(args.controls), args.font_size)
+    bound = pd.read_csv(intact(args.bound), usecols=["mask", "approximation", X, Y])
+    figure = draw(bound, pd.read_csv(intact(args.controls)), args.font_size)
     save(figure, args.output, args.dpi)
 
 

@@ -28,6 +28,7 @@ from figure_style import (
     say,
     sheet,
 )
+from whole_files import intact
 
 DASHED, DASHDOT, DOTTED, SPARSE = "--", "-.", (0, (1, 1.5)), (0, (1, 4))
 # Solid lines give both ends of the spectrum, dashed and dash-dotted ones the largest singular
@@ -105,7 +106,7 @@ def main() -> None:
     parser.add_argument("--performance", required=True, help="performance.csv")
     add_options(parser)
     args = parser.parse_args()
-    save(draw(pd.read_csv(args.performance), args.font_size), args.output, args.dpi)
+    save(draw(pd.read_csv(intact(args.performance)), args.font_size), args.output, args.dpi)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from figure_style import (
     say,
     sheet,
 )
+from whole_files import intact
 
 COLUMNS = {
     "uniform": ("uniform on (0, 1)", BLUE, "o"),
@@ -116,7 +117,7 @@ def main() -> None:
     parser.add_argument("--needed", required=True, help="projection_needed.csv")
     add_options(parser)
     args = parser.parse_args()
-    tables = pd.read_csv(args.projection), pd.read_csv(args.needed)
+    tables = pd.read_csv(intact(args.projection)), pd.read_csv(intact(args.needed))
     save(draw(*tables, args.font_size), args.output, args.dpi)
 
 

@@ -24,6 +24,7 @@ from figure_style import (
     sheet,
     widest,
 )
+from whole_files import intact
 
 VERDICTS = {
     "exact_rank": "exact rank",
@@ -111,7 +112,7 @@ def main() -> None:
     parser.add_argument("--summary", required=True, help="summary.csv")
     add_options(parser)
     args = parser.parse_args()
-    save(draw(pd.read_csv(args.summary), args.font_size), args.output, args.dpi)
+    save(draw(pd.read_csv(intact(args.summary)), args.font_size), args.output, args.dpi)
 
 
 if __name__ == "__main__":

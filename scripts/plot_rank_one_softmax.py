@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from figure_style import BLACK, BLUE, GREY, VERMILION, add_options, grid_axis, save, say, sheet
+from whole_files import intact
 
 RANKS = {
     "exact_rank": {"color": BLUE, "marker": "o", "linestyle": "-", "label": "exact rank"},
@@ -46,7 +47,7 @@ def main() -> None:
     parser.add_argument("--rank-one-softmax", required=True, help="rank_one_softmax.csv")
     add_options(parser)
     args = parser.parse_args()
-    save(draw(pd.read_csv(args.rank_one_softmax), args.font_size), args.output, args.dpi)
+    save(draw(pd.read_csv(intact(args.rank_one_softmax)), args.font_size), args.output, args.dpi)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from figure_style import BLACK, BLUE, VERMILION, add_options, log10_axis, save, say, sheet
+from whole_files import intact
 
 SERIES = {
     "causal_to_bidirectional": {
@@ -50,7 +51,7 @@ def main() -> None:
     parser.add_argument("--running-sum", required=True, help="running_sum.csv")
     add_options(parser)
     args = parser.parse_args()
-    save(draw(pd.read_csv(args.running_sum), args.font_size), args.output, args.dpi)
+    save(draw(pd.read_csv(intact(args.running_sum)), args.font_size), args.output, args.dpi)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from figure_style import (
     sheet,
     widest,
 )
+from whole_files import intact
 
 SMALLEST = 1e-20
 ZERO = 1e-40  # below the axis: a line that falls out of the panel has reached exact zeros
@@ -86,7 +87,7 @@ def main() -> None:
     parser.add_argument("--singular-values", required=True, help="singular_values.csv")
     add_options(parser)
     args = parser.parse_args()
-    save(draw(pd.read_csv(args.singular_values), args.font_size), args.output, args.dpi)
+    save(draw(pd.read_csv(intact(args.singular_values)), args.font_size), args.output, args.dpi)
 
 
 if __name__ == "__main__":

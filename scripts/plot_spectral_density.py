@@ -22,6 +22,7 @@ from figure_style import (
     sheet,
     widest,
 )
+from whole_files import intact
 
 NORMALIZATIONS = {"none": "unnormalized", "row": "row-normalized"}
 COLOURS = colormaps["cividis"]
@@ -90,7 +91,7 @@ def main() -> None:
     parser.add_argument("--spectral-density", required=True, help="spectral_density.csv")
     add_options(parser)
     args = parser.parse_args()
-    save(draw(pd.read_csv(args.spectral_density), args.font_size), args.output, args.dpi)
+    save(draw(pd.read_csv(intact(args.spectral_density)), args.font_size), args.output, args.dpi)
 
 
 if __name__ == "__main__":

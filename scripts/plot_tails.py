@@ -21,6 +21,7 @@ from figure_style import (
     sheet,
     widest,
 )
+from whole_files import intact
 
 COLUMNS = ["source", "N", "d", "feature_map", "mask", "normalization", "mean", "low", "high"]
 
@@ -79,10 +80,10 @@ def main() -> None:
     parser.add_argument("--concentration", nargs="*", default=[], help="concentration.csv, if any")
     add_options(parser)
     args = parser.parse_args()
-    exact = [pd.read_csv(path) for path in args.concentration]
+    exact = [pd.read_csv(intact(path)) for path in args.concentration]
     empty = pd.DataFrame(columns=[*COLUMNS, "quantity", "layer"])
     table = exact[0] if exact else empty
-    save(draw(pd.read_csv(args.tails), table, args.font_size), args.output, args.dpi)
+    save(draw(pd.read_csv(intact(args.tails)), table, args.font_size), args.output, args.dpi)
 
 
 if __name__ == "__main__":

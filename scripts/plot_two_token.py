@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from figure_style import BLUE, GREY, VERMILION, add_options, log10_axis, save, say, sheet
+from whole_files import intact
 
 TRANSMISSION = {"color": BLUE, "linestyle": "-", "label": "tanh a"}
 SATURATION = {"color": VERMILION, "linestyle": "--", "label": "1 − tanh² a"}
@@ -59,7 +60,7 @@ def main() -> None:
     parser.add_argument("--two-token", required=True, help="two_token.csv")
     add_options(parser)
     args = parser.parse_args()
-    save(draw(pd.read_csv(args.two_token), args.font_size), args.output, args.dpi)
+    save(draw(pd.read_csv(intact(args.two_token)), args.font_size), args.output, args.dpi)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from whole_files import whole
+from whole_files import file_digest, whole
 
 
 class Damaged(Exception):
@@ -19,11 +19,6 @@ class Damaged(Exception):
     def __init__(self, path: Path, manifest: Path) -> None:
         super().__init__(f"{path}: missing, or not the bytes that {manifest.stem} wrote")
         self.manifest = manifest
-
-
-def file_digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def receipt_path(folder: Path, step: str) -> Path:
@@ -47,19 +42,17 @@ def is_valid(folder: Path, step: str, key: str, outputs: Iterable[str]) -> bool:
     """Whether the outputs are there, byte by byte as the step wrote them from the same content."""
     try:
         receipt = json.loads(receipt_path(folder, step).read_bytes())
-        return receipt == {"key": key, "outputs": _digests(folder, outputs)}
+        written = {name: file_digest(folder / name) for name in outputs}
+        return receipt == {"key": key, "outputs": written}
     except (OSError, ValueError):
         return False
 
 
-def write_receipt(folder: Path, step: str, key: str, outputs: Iterable[str]) -> None:
-    receipt = {"key": key, "outputs": _digests(folder, outputs)}
+def write_receipt(folder: Path, step: str, key: str, written: Mapping[str, str]) -> None:
+    """`written` are the digests of what the step wrote, and not of what may be there since."""
+    receipt = {"key": key, "outputs": written}
     with whole(receipt_path(folder, step)) as part:
         part.write_text(json.dumps(receipt, indent=1) + "\n", encoding="utf-8")
-
-
-def _digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    return {name: file_digest(folder / name) for name in names}
 
 
 def write_manifest(path: Path, folders: Iterable[Path]) -> None:

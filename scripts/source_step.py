@@ -11,7 +11,7 @@ import numpy as np
 import receipts
 from cell_batch import add_batch_options, compute_batch, options_of
 from cell_files import key_of_folder
-from whole_files import load_arrays
+from whole_files import file_digest, intact, load_arrays
 
 Source = Callable[[], dict[str, np.ndarray]]
 """The arrays of the source's file, which the cells of a batch share: read once, if at all."""
@@ -54,7 +54,7 @@ class SourceStep:
     def _run_batch(
         self, args: argparse.Namespace, source: Source, compute: Callable[..., None]
     ) -> None:
-        inputs = {} if args.input is None else {"source": receipts.file_digest(Path(args.input))}
+        inputs = {} if args.input is None else {"source": file_digest(intact(args.input))}
         not_content = (*self.keys, "input", "output", "cells", "scales", "members_of")
 
         def own(folder: Path) -> argparse.Namespace:

@@ -7,7 +7,7 @@ import no_garbage_collection  # noqa: F401
 import pandas as pd
 
 from cell_files import CELL_KEYS
-from whole_files import whole
+from whole_files import intact, whole
 
 KEYS = [*CELL_KEYS, "mask", "normalization"]
 
@@ -41,8 +41,9 @@ def main() -> None:
     parser.add_argument("--spectrum", required=True)
     parser.add_argument("--output", required=True)
     args = parser.parse_args()
+    verdicts, spectrum = (pd.read_csv(intact(x)) for x in (args.verdicts, args.spectrum))
     with whole(args.output) as part:
-        summary(pd.read_csv(args.verdicts), pd.read_csv(args.spectrum)).to_csv(part, index=False)
+        summary(verdicts, spectrum).to_csv(part, index=False)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import numpy as np
 from causalrank.concentration import counted_index, counted_share
 from causalrank.inertia import Counts
 from cell_files import MATRIX_KEYS
-from whole_files import write_csv
+from whole_files import intact, write_csv
 
 BOUNDS = ("cumulative_at_quarter", "index_of_90")
 HEADER = (*MATRIX_KEYS, *(f"{name}{end}" for name in BOUNDS for end in ("_low", "_high")))
@@ -19,7 +19,7 @@ HEADER = (*MATRIX_KEYS, *(f"{name}{end}" for name in BOUNDS for end in ("_low", 
 
 def rows(density: Path) -> Iterator[tuple]:
     """A row for each matrix of spectral_density.csv; an index is given over N."""
-    with density.open(newline="", encoding="utf-8") as file:
+    with intact(density).open(newline="", encoding="utf-8") as file:
         lines = csv.DictReader(file)
         for key, group in itertools.groupby(lines, lambda line: tuple(map(line.get, MATRIX_KEYS))):
             pairs = sorted(((float(x["level"]), int(x["count"])) for x in group), reverse=True)

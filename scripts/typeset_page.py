@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
-from whole_files import whole
+from whole_files import intact, whole
 
 LONG = 40  # characters, from which a field gets room
 SHORT = 8  # characters, below which a number stays as it is written: it may be a version
@@ -58,11 +58,10 @@ def main() -> None:
     parser.add_argument("--input", required=True, help="a table, a CSV")
     parser.add_argument("--output", required=True, help="the page, HTML")
     args = parser.parse_args()
-    source = Path(args.input)
-    with source.open(newline="", encoding="utf-8") as file:
+    with intact(args.input).open(newline="", encoding="utf-8") as file:
         header, *rows = csv.reader(file)
     with whole(args.output) as part:
-        part.write_text(page(source.name, header, rows), encoding="utf-8")
+        part.write_text(page(Path(args.input).name, header, rows), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import no_garbage_collection  # noqa: F401
 
 import pandas as pd
 
-from whole_files import whole
+from whole_files import intact, whole
 
 ESCAPES = str.maketrans(
     {c: f"\\{c}" for c in "&%$#_{}"}
@@ -67,7 +67,7 @@ def main() -> None:
     parser.add_argument("--input", required=True, help="claims.csv or summary.csv")
     parser.add_argument("--output", required=True, help="a .tex file to \\input")
     args = parser.parse_args()
-    text = {"claims": claims, "by_N": by_N}[args.what](pd.read_csv(args.input))
+    text = {"claims": claims, "by_N": by_N}[args.what](pd.read_csv(intact(args.input)))
     with whole(args.output) as part:
         part.write_text(text, encoding="utf-8")
 

@@ -1,11 +1,18 @@
-"""Writing and reading files whole: an output appears complete or not at all, bytes repeat."""
+"""Writing and reading files whole: an output appears complete or not at all, bytes repeat.
+
+What later steps read has a receipt, its sha256 in the format of sha256sum, in the folder receipts/
+beside it. So a flipped byte is noticed, named and made again, and gets into no table. Of the files
+of a batch's cells, receipts.py vouches for all that a step wrote at once.
+"""
 
 import csv
+import hashlib
 import math
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from io import BytesIO
 from pathlib import Path
@@ -14,14 +21,77 @@ from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
+READ_LATER = (".csv", ".npz", ".whl")
+"""Suffixes of what has a receipt: figures, pages and logs have none."""
+
+_NOTED: ContextVar[dict[Path, str] | None] = ContextVar("noted", default=None)
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256; hashlib.file_digest takes half as long again for a small file."""
+    digest = hashlib.sha256()
+    with path.open("rb", buffering=0) as file:
+        while content := file.read(1 << 16):
+            digest.update(content)
+    return digest.hexdigest()
+
+
+def receipt_of(path: Path) -> Path:
+    return path.parent / "receipts" / f"{path.name}.sha256"
+
+
+def _vouching(path: Path, digest: str) -> bytes:
+    return f"{digest}  ".encode() + os.fsencode(path.name) + b"\n"
+
+
+@contextmanager
+def noted() -> Iterator[dict[Path, str]]:
+    """Have the digests of files that are written meanwhile noted here, and not beside each.
+
+    Of what is read meanwhile nothing is compared: the caller has.
+    """
+    digests: dict[Path, str] = {}
+    token = _NOTED.set(digests)
+    try:
+        yield digests
+    finally:
+        _NOTED.reset(token)
+
+
+def is_damaged(path: Path) -> bool:
+    """Whether a file is there that is not what its receipt says; one without a receipt is whole."""
+    try:
+        return receipt_of(path).read_bytes() != _vouching(path, file_digest(path))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def intact(path: str | Path) -> Path:
+    """The path of a file, if its bytes are those that were written; or else the step ends.
+
+    A damaged file is deleted, and so Snakemake makes it anew. The receipt goes last: without it,
+    the file would be believed.
+    """
+    path = Path(path)
+    if _NOTED.get() is None:
+        if is_damaged(path):
+            path.unlink(missing_ok=True)
+            receipt_of(path).unlink(missing_ok=True)
+            remedy = "it is deleted: run the same command again, and it is made anew"
+            fail(f"{path}: not the bytes that were written; {remedy}")
+        if not path.exists():
+            fail(f"{path}: there is no such file")
+    return path
+
 
 @contextmanager
 def whole(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path beside `path`; rename it to `path` when the block succeeds.
 
     The name is unique, so two writers of one file cannot mix their bytes: the last rename wins.
-    A killed writer leaves its `.part.*`, which the next run removes. A full disk or a folder that
-    takes no files ends the step in one line.
+    A killed writer leaves its `.part.*`, which the next run removes, and at worst an old file with
+    a new receipt, which is made anew. A full disk or a folder that takes no files ends the step in
+    one line.
     """
     path = Path(path)
     part = path.with_name(f".part.{path.stem}.{os.urandom(8).hex()}{path.suffix}")
@@ -29,12 +99,23 @@ def whole(path: str | Path) -> Iterator[Path]:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             yield part
+            if path.suffix in READ_LATER:
+                _vouch(path, file_digest(part))
             part.replace(path)
         except BaseException:
             part.unlink(missing_ok=True)
             raise
     except OSError as error:
         fail(f"{path} cannot be written: {error}")
+
+
+def _vouch(path: Path, digest: str) -> None:
+    digests = _NOTED.get()
+    if digests is not None:
+        digests[path] = digest
+        return
+    with whole(receipt_of(path)) as part:
+        part.write_bytes(_vouching(path, digest))
 
 
 def save_arrays(path: str | Path, **arrays: np.ndarray) -> None:
@@ -44,17 +125,15 @@ def save_arrays(path: str | Path, **arrays: np.ndarray) -> None:
 
 
 def load_arrays(path: str | Path) -> dict[str, np.ndarray]:
-    """Read an .npz without unpickling; a missing or damaged file ends the step.
+    """Read an .npz without unpickling; a missing or damaged file ends the step, see `intact`.
 
     The arrays cannot be written to.
     """
     try:
-        with ZipFile(path) as archive:
+        with ZipFile(intact(path)) as archive:
             return {
                 name.removesuffix(".npy"): _array(archive.read(name)) for name in archive.namelist()
             }
-    except FileNotFoundError:
-        fail(f"{path}: there is no such file")
     except (OSError, ValueError, EOFError, BadZipFile) as error:
         fail(f"{path}: damaged ({error}); delete the file and run again")
 

@@ -139,6 +139,32 @@ def test_a_lost_or_damaged_output_is_made_again(batch, capsys):
         assert path.read_bytes() == before
 
 
+def test_an_output_that_another_writer_replaces_is_not_vouched_for(batch, capsys, monkeypatch):
+    """As a job may that outlived its run: before the receipt, and with other options."""
+    write = build_cell.save_cell
+
+    def save_cell(path, cell):
+        write(path, cell)
+        path.write_bytes(path.read_bytes()[::-1])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(build_cell, "save_cell", save_cell)
+        batch.build(scale=2.0)
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        batch.compute()
+    error = capsys.readouterr().err
+    assert all(
+        f"{cell / 'factors.npz'}: missing, or not the bytes" in error for cell in batch.cells
+    )
+    batch.build(scale=2.0)
+    assert counts(capsys) == "2 computed, 0 reused, 0 failed"
+
+
+def test_files_of_cells_have_receipts_by_cell_alone(batch):
+    assert not list(batch.folder.rglob("*.sha256"))
+
+
 def test_a_damaged_input_is_named_and_its_manifest_goes(batch, capsys):
     path = batch.cells[1] / "factors.npz"
     content = path.read_bytes()

@@ -131,7 +131,7 @@ def test_members_go_by_window_then_layer_then_head(tmp_path, tokenizer):
         ({"windows": 3}, "the text is too short: a passage of 2 tokens for a window of 5"),
         ({"text_file": "t/no.txt"}, "cannot read t/no.txt"),
         ({"weights_folder": "no"}, "cannot read no/model.safetensors"),
-        ({"text": "absent.whl"}, "absent.whl: cannot read t/text.txt"),
+        ({"text": "absent.whl"}, "absent.whl: there is no such file"),
     ],
 )
 def test_errors(tmp_path, tokenizer, options, message):

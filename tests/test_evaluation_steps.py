@@ -199,8 +199,12 @@ def judge(
     folder: Path, measured: Path, name: str, contrast=0.5, error=0.05, threshold=1e-6
 ) -> None:
     criterion = ("--contrast", contrast, "--output-error", error, "--rank-threshold", threshold)
-    outputs = ("--output", folder / f"{name}.csv", "--history", folder / "history.csv")
+    outputs = ("--output", folder / f"{name}.csv", "--history", *records(folder))
     run(judge_acceptance, "--approximations", measured, *criterion, *outputs)
+
+
+def records(folder: Path) -> list[Path]:
+    return [folder / "history.csv", folder / "record.csv"]
 
 
 def test_verdicts_follow_from_the_measurements(tmp_path, measured):
@@ -238,24 +242,60 @@ def test_every_declaration_is_recorded_once(tmp_path, measured):
 
 def test_other_measurements_show_in_the_record(tmp_path, measured):
     judge(tmp_path, measured, "a")
-    measured.write_text(measured.read_text().replace("bfloat16", "bfloat17"))
-    judge(tmp_path, measured, "b")
+    other = tmp_path / "other.csv"
+    other.write_text(measured.read_text().replace("bfloat16", "bfloat17"))
+    judge(tmp_path, other, "b")
     first, second = read(tmp_path / "history.csv")
     assert second["declaration"] == "2" and second["output_error"] == first["output_error"]
     old, new = first["measurements"], second["measurements"]
     assert second["changed"] == f"measurements: {old} to {new}" and old != new
-    judge(tmp_path, measured, "c")
+    judge(tmp_path, other, "c")
     assert len(read(tmp_path / "history.csv")) == 2
 
 
 @pytest.mark.parametrize("text", ["", "declaration,contrast\n1,0.5\n"])
-def test_a_damaged_record_is_named(tmp_path, measured, capsys, text):
+def test_what_is_no_record_is_named_and_kept(tmp_path, measured, capsys, text):
     (tmp_path / "history.csv").write_text(text)
     with pytest.raises(SystemExit):
         judge(tmp_path, measured, "a")
-    message = capsys.readouterr().err
-    assert message.startswith(f"error: {tmp_path / 'history.csv'}: no record of declarations")
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith(f"error: {tmp_path / 'history.csv'}: no record of declarations")
     assert (tmp_path / "history.csv").read_text() == text
+
+
+def flip(path: Path) -> None:
+    """A bit of the threshold that the first declaration states."""
+    content = path.read_bytes()
+    assert b",0.05," in content
+    path.write_bytes(content.replace(b",0.05,", b",0.04,", 1))
+
+
+@pytest.mark.parametrize("harm", [flip, Path.unlink])
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_record_that_is_damaged_or_lost_is_put_back(tmp_path, measured, capsys, number, harm):
+    for name, error in (("a", 0.05), ("b", 0.2)):
+        judge(tmp_path, measured, name, error=error)
+    before = [path.read_bytes() for path in records(tmp_path)]
+    assert before[0] == before[1]
+    path = records(tmp_path)[number]
+    harm(path)
+    capsys.readouterr()
+    judge(tmp_path, measured, "again", error=0.2)
+    said = f"{path}: no record of declarations (not the bytes that were written)\n"
+    assert capsys.readouterr().err == (said if harm is flip else "")
+    assert [path.read_bytes() for path in records(tmp_path)] == before
+    assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+
+
+def test_two_damaged_records_are_never_begun_anew(tmp_path, measured, capsys):
+    judge(tmp_path, measured, "a")
+    for path in records(tmp_path):
+        flip(path)
+    before = [path.read_bytes() for path in records(tmp_path)]
+    with pytest.raises(SystemExit):
+        judge(tmp_path, measured, "b")
+    assert capsys.readouterr().err.endswith("; put it back or delete it\n")
+    assert [path.read_bytes() for path in records(tmp_path)] == before
 
 
 def test_ranks_of_another_threshold_are_refused(tmp_path, measured, capsys):

@@ -11,6 +11,7 @@ import pytest
 import gather_table
 import receipts
 from cell_files import MATRIX_KEYS
+from whole_files import file_digest
 
 MASKS, NORMALIZATIONS = ("bidirectional", "causal"), ("none", "row")
 EXTRA = {
@@ -65,8 +66,9 @@ class Cells:
         path = self.folder / "batches" / name / "step.txt"
         folders = [table.parent for table in paths]
         for folder in folders:
-            there = [self.paths[0].name] if (folder / self.paths[0].name).exists() else []
-            receipts.write_receipt(folder, "step", "key", there)
+            there = [table for table in (folder / self.paths[0].name,) if table.exists()]
+            written = {table.name: file_digest(table) for table in there}
+            receipts.write_receipt(folder, "step", "key", written)
         receipts.write_manifest(path, folders)
         digest = hashlib.sha256("\n".join(map(str, folders)).encode()).hexdigest()
         return path, digest

@@ -16,6 +16,7 @@ import resources
 from causalrank.feature_maps import FEATURE_MAPS
 from causalrank.growth import along_sequence
 from test_steps import run
+from whole_files import file_digest
 
 KEY = ("--source", "s", "--d", 4, "--feature-map")
 KEYS = ["source", "d", "feature_map"]
@@ -81,7 +82,8 @@ def gathered(folder, *paths: Path, decays: int = 3) -> pd.DataFrame:
     output, manifest = folder / "growth.csv", folder / "estimate_growth.txt"
     folders = [path.parent for path in paths]
     for path in folders:
-        receipts.write_receipt(path, "estimate_growth", "key", ["growth.csv"])
+        written = {"growth.csv": file_digest(path / "growth.csv")}
+        receipts.write_receipt(path, "estimate_growth", "key", written)
     receipts.write_manifest(manifest, folders)
     digest = hashlib.sha256("\n".join(map(str, folders)).encode()).hexdigest()
     batches = ("--read", manifest, "--cells-digests", digest) if paths else ()

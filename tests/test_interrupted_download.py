@@ -1,4 +1,4 @@
-"""A download of the model that breaks off: nothing half is kept, and the same command gets it."""
+"""A download of the model that breaks off, or is damaged later: the same command gets it whole."""
 
 import hashlib
 import threading
@@ -6,6 +6,7 @@ import zipfile
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
+from pathlib import Path
 
 import pytest
 
@@ -86,19 +87,44 @@ def index(monkeypatch) -> Iterator[Index]:
         thread.join()
 
 
+def with_tiny_model(folder: Path, content: bytes) -> tuple[Repository, str]:
+    """A repository with downloads of its own, and a study of the index's wheel."""
+    repository = Repository(folder)
+    (repository.folder / "results" / "downloads").unlink()
+    sha256 = hashlib.sha256(content).hexdigest()
+    return repository, repository.write("study.yaml", STUDY.replace("SHA256", sha256))
+
+
+TARGET = "results/downloads/tiny==1.0.whl"
+
+
 @pytest.mark.workflow
 def test_a_download_that_breaks_off_is_made_again(index, tmp_path):
-    repository = Repository(tmp_path / "repository")
+    repository, study = with_tiny_model(tmp_path / "repository", index.content)
     downloads = repository.folder / "results" / "downloads"
-    downloads.unlink()
-    sha256 = hashlib.sha256(index.content).hexdigest()
-    study = repository.write("study.yaml", STUDY.replace("SHA256", sha256))
-    target = "results/downloads/tiny==1.0.whl"
-    command = ["--cores", "1", target, "--configfile", study]
+    command = ["--cores", "1", TARGET, "--configfile", study]
     text = repository.snakemake(*command, expect=1).stdout
     assert "error: pip could not download tiny==1.0: " in text and "Traceback" not in text
     assert not list(downloads.glob("*"))
     index.cutting = False
     repository.snakemake(*command)
-    assert [path.name for path in downloads.iterdir()] == ["tiny==1.0.whl"]
-    assert (repository.folder / target).read_bytes() == index.content
+    assert [path.name for path in downloads.glob("*.*")] == ["tiny==1.0.whl"]
+    assert (repository.folder / TARGET).read_bytes() == index.content
+
+
+@pytest.mark.workflow
+def test_a_download_that_is_damaged_later_is_made_again(index, tmp_path):
+    index.cutting = False
+    repository, study = with_tiny_model(tmp_path / "repository", index.content)
+    path = repository.folder / TARGET
+    download = ["--cores", "1", TARGET, "--configfile", study]
+    repository.snakemake(*download)
+    content = bytearray(index.content)
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    encode = ["--cores", "1", "results/model/sources/model/source~tiny.npz", "--configfile", study]
+    text = repository.snakemake(*encode, expect=1).stdout
+    assert f"error: {TARGET}: not the bytes that were written; it is deleted" in text
+    assert not path.exists()
+    repository.snakemake(*download)
+    assert path.read_bytes() == index.content

@@ -8,6 +8,7 @@ import pytest
 
 import receipts
 from receipts import Damaged
+from whole_files import file_digest
 
 CELLS = [f"source~s/N~{N}/d~2/feature_map~relu" for N in (4, 8)]
 STEP, NAMES = "measure_rank", ["rank.csv", "block_rank.csv"]
@@ -21,8 +22,12 @@ def folders(tmp_path) -> list[Path]:
         folder.mkdir(parents=True)
         for name in NAMES:
             (folder / name).write_text(f"{name} of {folder.parts[-3]}\n")
-        receipts.write_receipt(folder, STEP, key(folder), NAMES)
+        receipts.write_receipt(folder, STEP, key(folder), written(folder))
     return found
+
+
+def written(folder: Path) -> dict[str, str]:
+    return {name: file_digest(folder / name) for name in NAMES}
 
 
 @pytest.fixture
@@ -87,7 +92,7 @@ def test_a_manifest_vouches_for_every_file(folders, manifest):
     assert list(entries) == folders
     for folder in folders:
         found = receipts.verified(folder, entries[folder], manifest, ["rank.csv", "factors.npz"])
-        assert found == {"rank.csv": receipts.file_digest(folder / "rank.csv")}
+        assert found == {"rank.csv": file_digest(folder / "rank.csv")}
 
 
 def test_a_manifest_is_checked_by_sha256sum(manifest):
@@ -134,6 +139,6 @@ def test_receipts_and_manifests_repeat_byte_by_byte(folders, manifest):
     paths = [*(receipts.receipt_path(folder, STEP) for folder in folders), manifest]
     before = [path.read_bytes() for path in paths]
     for folder in folders:
-        receipts.write_receipt(folder, STEP, key(folder), NAMES)
+        receipts.write_receipt(folder, STEP, key(folder), written(folder))
     receipts.write_manifest(manifest, folders)
     assert [path.read_bytes() for path in paths] == before

@@ -1,11 +1,13 @@
 """An output is whole or absent, whatever happens to its writer, and its bytes repeat."""
 
+import ast
 import hashlib
 import io
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from zipfile import ZipFile
 
 import numpy as np
@@ -14,7 +16,18 @@ from matplotlib.figure import Figure
 
 from conftest import ROOT
 from figure_style import save
-from whole_files import fail, load_arrays, save_arrays, whole, write_csv
+from whole_files import (
+    fail,
+    file_digest,
+    intact,
+    is_damaged,
+    load_arrays,
+    noted,
+    receipt_of,
+    save_arrays,
+    whole,
+    write_csv,
+)
 
 
 def python(code: str, *arguments: object) -> subprocess.Popen:
@@ -30,7 +43,7 @@ def test_success_leaves_the_file_and_nothing_else(tmp_path):
         part.write_text("new")
         assert not path.exists()
     assert path.read_text() == "new"
-    assert list(path.parent.iterdir()) == [path]
+    assert sorted(path.parent.iterdir()) == [path, path.parent / "receipts"]
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
@@ -92,7 +105,7 @@ for _ in range(40):
                 seen.add(path.read_text())
     assert (first.returncode, second.returncode) == (0, 0)
     assert seen <= {f"{x}\n" + f"{x * 50}\n" * 1000 for x in "ab"} and seen
-    assert list(tmp_path.iterdir()) == [path]
+    assert {file for file in tmp_path.rglob("*") if file.is_file()} == {path, receipt_of(path)}
 
 
 @pytest.mark.parametrize("old", [None, b"old"])
@@ -211,12 +224,147 @@ def test_a_damaged_or_missing_file_ends_the_step_with_its_name(tmp_path, capsys)
     path = tmp_path / "a.npz"
     save_arrays(path, x=np.arange(100.0))
     path.write_bytes(path.read_bytes()[:300])
+    receipt_of(path).unlink()
     for remedy in ("delete the file and run again", "there is no such file"):
         with pytest.raises(SystemExit):
             load_arrays(path)
         message = capsys.readouterr().err
         assert str(path) in message and remedy in message
         path.unlink(missing_ok=True)
+
+
+def flip(path, place: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("size", [0, 1, 1 << 16, (1 << 17) + 5])
+def test_a_digest_is_that_of_all_bytes(tmp_path, size):
+    content = np.random.default_rng(0).bytes(size)
+    (tmp_path / "a").write_bytes(content)
+    assert file_digest(tmp_path / "a") == hashlib.sha256(content).hexdigest()
+
+
+def test_what_later_steps_read_has_a_receipt_that_sha256sum_reads(tmp_path):
+    folder = tmp_path / "Größe 1"
+    write_csv(folder / "é (1).csv", ["x"], [[1]])
+    save_arrays(folder / "d~2.npz", x=np.ones(2))
+    save(noise(), [str(folder / "a.svg")], 50)
+    command = ["sha256sum", "--check", "--strict", "receipts/d~2.npz.sha256"]
+    command.append("receipts/é (1).csv.sha256")
+    check = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert check.stdout == "d~2.npz: OK\né (1).csv: OK\n" and check.returncode == 0
+    assert sorted(path.name for path in (folder / "receipts").iterdir()) == [
+        name.removeprefix("receipts/") for name in command[3:]
+    ]
+
+
+def test_the_receipt_is_there_before_the_file(tmp_path):
+    """A writer that is killed between them leaves an old file that is not believed."""
+    path = tmp_path / "a.csv"
+    code = """
+import os, pathlib, signal, sys
+from whole_files import write_csv
+rename = pathlib.Path.replace
+def replace(part, path):
+    if path.suffix == ".csv":
+        os.kill(os.getpid(), signal.SIGKILL)
+    rename(part, path)
+write_csv(sys.argv[1], ["x"], [[1]])
+pathlib.Path.replace = replace
+write_csv(sys.argv[1], ["x"], [[2]])
+"""
+    with python(code, path) as writer:
+        assert writer.wait() == -signal.SIGKILL
+    assert path.read_text() == "x\n1\n" and is_damaged(path)
+
+
+@pytest.mark.parametrize("place", [0, 5, -1])
+@pytest.mark.parametrize("which", ["file", "receipt"])
+@pytest.mark.parametrize("name", ["a.csv", "a.npz"])
+def test_a_flipped_byte_is_named_and_its_file_goes(tmp_path, capsys, name, which, place):
+    path = tmp_path / name
+    if name == "a.csv":
+        write_csv(path, ["x"], [[0.125]])
+    else:
+        save_arrays(path, x=np.arange(9.0))
+    read = load_arrays if name == "a.npz" else intact
+    read(path)
+    flip(path if which == "file" else receipt_of(path), place)
+    with pytest.raises(SystemExit):
+        read(path)
+    assert capsys.readouterr().err == (
+        f"error: {path}: not the bytes that were written; it is deleted: run the same command"
+        " again, and it is made anew\n"
+    )
+    assert not path.exists() and not receipt_of(path).exists()
+    with pytest.raises(SystemExit):
+        read(path)
+    assert capsys.readouterr().err == f"error: {path}: there is no such file\n"
+
+
+def test_a_file_without_a_receipt_is_taken_as_it_is(tmp_path):
+    (tmp_path / "a.csv").write_text("x\n1\n")
+    assert intact(str(tmp_path / "a.csv")) == tmp_path / "a.csv"
+    np.savez(tmp_path / "a.npz", x=np.ones(2))
+    np.testing.assert_array_equal(load_arrays(tmp_path / "a.npz")["x"], [1, 1])
+
+
+def test_digests_are_noted_in_place_of_receipts(tmp_path):
+    """What is read meanwhile has been compared by whoever notes them."""
+    table, arrays = tmp_path / "a.csv", tmp_path / "a.npz"
+    write_csv(table, ["x"], [[1]])
+    flip(table, 2)
+    with noted() as digests:
+        save_arrays(arrays, x=np.ones(2))
+        assert intact(table) == table
+    assert digests == {arrays: file_digest(arrays)}
+    assert not receipt_of(arrays).exists() and is_damaged(table)
+    with pytest.raises(SystemExit):
+        intact(table)
+
+
+READS = {"read_csv", "load", "open", "read_text", "read_bytes", "ZipFile"}
+TAKEN_AS_IT_IS = {
+    ("gather_combinations", "path"): "of a batch's cells, whose receipts have been compared",
+    ("gather_table", "path"): "the same",
+    ("receipts", "path"): "a manifest, against which receipts are compared",
+    ("receipts", "receipt"): "a receipt, which is compared with a manifest",
+    ("receipts", "receipt_path(folder, step)"): "the same",
+    ("whole_files", "path"): "to compare it",
+    ("whole_files", "receipt_of(path)"): "to compare with it",
+    ("judge_acceptance", "path"): "a record that is not to be deleted: compared by is_damaged",
+    ("judge_claims", "path"): "of a list of those that are intact",
+    ("judge_claims", "Path(args.claims)"): "the user's",
+    ("encode_text", "read(model, f'{folder}/model.safetensors')"): "bytes of that wheel",
+    ("encode_text", "wheel"): "intact, which `encodings` sees to once for all of its members",
+    ("list_packages", "p"): "of conda",
+}
+OF_THE_USER = ("read_user_file", "hook_transformers")
+
+
+def reads(tree: ast.Module) -> Iterator[str]:
+    """What is read where a function opens a file, as an expression."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        *owner, name = ast.unparse(node.func).rsplit(".", 1)
+        writes = any(getattr(argument, "value", None) in ("w", "wb") for argument in node.args)
+        if name in READS and not writes and owner not in (["Image"], ["archive"]):
+            of_module = owner in ([], ["pd"], ["np"], ["zipfile"])
+            yield ast.unparse(node.args[0]) if of_module else owner[0]
+
+
+def test_no_script_reads_a_file_that_it_does_not_compare():
+    found = {
+        (script.stem, read)
+        for script in (ROOT / "scripts").glob("*.py")
+        if script.stem not in OF_THE_USER
+        for read in reads(ast.parse(script.read_text(encoding="utf-8")))
+        if not read.startswith("intact(")
+    }
+    assert found == set(TAKEN_AS_IT_IS)
 
 
 def test_fields_of_a_table(tmp_path):

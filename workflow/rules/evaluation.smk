@@ -123,12 +123,14 @@ rule approximate_layers:
 
 
 # The record of declarations outlives the job that extends it: what `update` marks is not removed.
+# A table that is damaged is deleted by what reads it, so the step keeps another record for itself.
 rule judge_acceptance:
     input:
         f"{R}/tables/approximate_layers.csv",
     output:
         table=f"{R}/tables/acceptance.csv",
         history=update(f"{R}/tables/acceptance_history.csv"),
+        record=update(f"{R}/declarations.csv"),
     log:
         f"{R}/logs/judge_acceptance.log",
     benchmark:
@@ -142,7 +144,7 @@ rule judge_acceptance:
         criterion=options(**ACCEPTANCE),
     shell:
         "python scripts/judge_acceptance.py --approximations {input} {params.criterion}"
-        " --output {output.table} --history {output.history} 2> {log}"
+        " --output {output.table} --history {output.history} {output.record} 2> {log}"
 
 
 rule plot_acceptance:
