@@ -3,9 +3,12 @@
 import copy
 import json
 import pickle
+import re
+import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -16,11 +19,12 @@ from hypothesis.extra import numpy as arrays
 
 import read_user_file as user
 import study as studies
-from conftest import ROOT, Repository, dry_runs
+from conftest import Repository, dry_runs
+from plain_yaml import key_path
 
 STUDY = {
     "results": "results/bad",
-    "claims": str(ROOT / "config" / "claims.yaml"),
+    "claims": "claims.yaml",
     "sources": {
         "drawn": {"kind": "gaussian", "members": 2, "scale": 0.5},
         "mine": {"kind": "file", "path": "heads.npz"},
@@ -45,6 +49,22 @@ STUDY = {
     "figures": {"dpi": 100},
     "benchmark": {"sizes": [64]},
 }
+CLAIMS = [
+    {
+        "id": name,
+        "origin": "nobody",
+        "statement": "The rank is d.",
+        "table": "rank",
+        "select": {"N": [8, 4], "feature_map": "relu"},
+        "column": "exact_rank",
+        "minus": "d",
+        "statistic": "max_abs",
+        "relation": "equal",
+        "expected": 0,
+        "tolerance": 0.5,
+    }
+    for name in ("one", "another")
+]
 TEXTS = st.sampled_from(
     [
         *(
@@ -85,12 +105,14 @@ def places(node: object, path: tuple = ()) -> Iterator[tuple]:
 
 
 @st.composite
-def mutated(draw: Callable) -> dict:
-    """A study with one to three mutations."""
-    study = copy.deepcopy(STUDY)
+def mutated(draw: Callable, document: dict | list) -> dict | list:
+    """The document with one to three mutations."""
+    document = copy.deepcopy(document)
     for _ in range(draw(st.integers(1, 3))):
-        *parents, last = draw(st.sampled_from([*places(study)]))
-        node = study
+        if not (paths := [*places(document)]):
+            break
+        *parents, last = draw(st.sampled_from(paths))
+        node = document
         for key in parents:
             node = node[key]
         kind = draw(st.sampled_from(["replace", "delete", "add", "repeat"]))
@@ -102,35 +124,103 @@ def mutated(draw: Callable) -> dict:
             node.append(node[last] if kind == "repeat" else draw(VALUES))
         else:
             node[draw(TEXTS)] = draw(VALUES)
-    return study
+    return document
 
 
-def checked(path: Path) -> studies.CellKey | None:
+def spoiled(before: object, after: object, path: tuple = ()) -> Iterator[tuple]:
+    """The path of every key at which two documents differ."""
+    kind = type(before)
+    if kind is not type(after) or kind not in (dict, list):
+        if kind is not type(after) or before != after:
+            yield path
+        return
+    pairs = [dict(enumerate(x)) if kind is list else x for x in (before, after)]
+    for key in {**pairs[0], **pairs[1]}:
+        if all(key in x for x in pairs):
+            yield from spoiled(pairs[0][key], pairs[1][key], (*path, key))
+        else:
+            yield (*path, key)
+
+
+def printed(text: str) -> str:
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def names(line: str, path: tuple) -> bool:
+    """Whether a line names the key at a path, or one above it and then what was wrong below."""
+    for length in range(len(path), -1, -1):
+        end = r"(?!\w)" if length == len(path) else r"(?![\w.[])"
+        if re.search(rf"(?<![\w.]){re.escape(printed(key_path(path[:length])))}{end}", line):
+            below = path[length : length + 1]
+            return all(isinstance(x, int) or printed(repr(x)) in line for x in below)
+    return False
+
+
+def require_named(line: str, file: str, before: object, after: object) -> None:
+    """The line begins with the file, and names a key that was spoiled."""
+    assert line.startswith(f"{file}: ")
+    words = line.removeprefix(f"{file}: ")
+    assert any(names(words, path) for path in spoiled(before, after)), line
+
+
+def written(folder: Path, study: dict) -> Path:
+    """The study's file, with its claims beside it."""
+    (folder / "claims.yaml").write_text(yaml.safe_dump(CLAIMS), "utf-8")
+    if study.get("claims") == "claims.yaml":
+        study = study | {"claims": str(folder / "claims.yaml")}
+    (folder / "study.yaml").write_text(yaml.safe_dump(study, allow_unicode=True), "utf-8")
+    return folder / "study.yaml"
+
+
+def checked(path: Path) -> studies.CellKey:
     """What the Snakefile checks of a study alone; of cells the first."""
     study = studies.load([path], {})
-    grid = studies.cells(study)
-    studies.check_evaluation(study)
-    studies.concentrations(study), studies.projections(study)
-    studies.load_claims(Path(study["claims"]))
+    try:
+        grid = studies.cells(study)
+        studies.check_evaluation(study)
+        studies.concentrations(study), studies.projections(study)
+        studies.load_claims(Path(study["claims"]))
+    except studies.StudyError as error:
+        raise studies.StudyError(f"{path}: {error}") from None
     return grid[0]
 
 
-KEYS = ("cells[", "concentration[", "projection[", "evaluation.", "claims: ")
-"""What the Snakefile puts the study's file before, if the message does not begin with that."""
-
-
 @settings(max_examples=150)
-@given(mutated())
+@given(mutated(STUDY))
 def test_a_mutated_study_is_taken_or_refused_in_one_line(tmp_path_factory, study):
-    path = tmp_path_factory.mktemp("mutated") / "study.yaml"
-    path.write_text(yaml.safe_dump(study, allow_unicode=True), encoding="utf-8")
+    path = written(tmp_path_factory.mktemp("mutated"), study)
     try:
         cell = checked(path)
     except studies.StudyError as error:
-        assert str(error).startswith((f"{path}: ", *KEYS))
+        require_named(str(error), str(path), STUDY, study)
         assert str(error).isprintable() and len(str(error)) < 1100
     else:
         assert cell.N >= 1 and cell.d >= 1 and cell.source in study["sources"]
+
+
+@settings(max_examples=100)
+@given(mutated(CLAIMS))
+def test_mutated_claims_are_taken_or_refused_in_one_line(tmp_path_factory, claims):
+    path = tmp_path_factory.mktemp("mutated") / "claims.yaml"
+    path.write_text(yaml.safe_dump(claims, allow_unicode=True), "utf-8")
+    try:
+        studies.load_claims(path)
+    except studies.StudyError as error:
+        require_named(str(error), str(path), CLAIMS, claims)
+        assert str(error).isprintable() and len(str(error)) < 1100
+
+
+@pytest.mark.parametrize("key", ["evaluation", "cells[0]"])
+def test_what_make_asks_first_names_the_file_and_the_key(tmp_path, key, monkeypatch):
+    study = copy.deepcopy(STUDY)
+    study["evaluation" if key == "evaluation" else "cells"] = {
+        "evaluation": {"d_model": 7, "heads": [2]},
+        "cells[0]": [STUDY["cells"][0] | {"source": "nobody"}],
+    }[key]
+    path = written(tmp_path, study)
+    monkeypatch.setattr(sys, "argv", ["study.py", str(path)])
+    with pytest.raises(SystemExit, match=re.escape(f"error in the study: {path}: {key}")):
+        studies.main()
 
 
 def test_a_grid_without_end_is_refused_at_once(tmp_path):
@@ -144,41 +234,93 @@ def test_a_grid_without_end_is_refused_at_once(tmp_path):
         checked(path)
 
 
-FLOATS = ("<f2", "<f4", "<f8", ">f8", "<i8", "<c8", "?", "<U3")
+TYPES = {
+    ".npz": ["<f2", "<f4", "<f8", ">f8", "<g", "<i8", "<c8", "?", "<U3"],
+    ".safetensors": ["F16", "F32", "F64", "BF16", "F8_E4M3", "F8_E5M2", "I64", "BOOL", "F8_E8M0"],
+}
+BITS = {"F16": "<f2", "F32": "<f4", "F64": "<f8", "BF16": "<u2", "I64": "<i8"}
+"""How numpy holds those of a .safetensors; the others are bytes."""
 SHAPES = st.one_of(
     st.sampled_from([(1, 4, 2), (4, 2), (2, 1, 3), (1, 9)]),
     arrays.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4),
 )
 
 
-@settings(max_examples=100)
-@given(st.data())
-def test_any_arrays_are_read_exactly_or_refused_in_one_line(tmp_path_factory, data):
+def floats(kind: str, stored: np.ndarray) -> np.ndarray | None:
+    """What the numbers of a type are, if it is a float that we read; by wider ones of numpy's."""
+    if kind == "BF16":
+        return (stored.astype("<u4") << 16).view("<f4")
+    if kind == "F8_E5M2":
+        return (stored.astype("<u2") << 8).view("<f2")
+    if kind == "F8_E4M3":
+        moved = ((stored & 0x80).astype("<u2") << 8 | (stored & 0x7F).astype("<u2") << 7).view(
+            "<f2"
+        )
+        return np.where(stored & 0x7F == 0x7F, np.nan, moved.astype(float) * 2**8)
+    return stored if stored.dtype.kind == "f" else None
+
+
+class Drawn(NamedTuple):
+    """A file of arrays: its name's end, their type, how they are stored."""
+
+    suffix: str
+    kind: str
+    compressed: bool
+    content: dict[str, np.ndarray]
+
+    def write(self, path: Path) -> None:
+        if self.suffix == ".npz":
+            (np.savez_compressed if self.compressed else np.savez)(path, **self.content)
+            return
+        header, data = {}, b""
+        for name, x in self.content.items():
+            offsets = [len(data), len(data) + x.nbytes]
+            header[name] = {"dtype": self.kind, "shape": x.shape, "data_offsets": offsets}
+            data += x.tobytes()
+        safetensors(path, header, data)
+
+    def right(self) -> dict[str, np.ndarray] | None:
+        """What is to be read of it, unless it is to be refused."""
+        used = {n: floats(self.kind, x) for n, x in self.content.items() if n in ("q", "k", "v")}
+        if not {"q", "k"} <= set(used) or any(x is None for x in used.values()):
+            return None
+        if not all(x.ndim in (2, 3) and x.size and np.isfinite(x).all() for x in used.values()):
+            return None
+        shapes = {name: (1, *x.shape)[-3:] for name, x in used.items()}
+        same = shapes["q"] == shapes["k"] and shapes.get("v", shapes["q"])[:2] == shapes["q"][:2]
+        return used if same else None
+
+
+@st.composite
+def files(draw: Callable) -> Drawn:
     """Of any types, shapes and values; the first half of the examples agree in their shapes."""
-    shape, dtype = data.draw(SHAPES), data.draw(st.sampled_from(FLOATS))
-    others = st.just(shape) if data.draw(st.booleans()) else SHAPES
-    names = data.draw(st.sets(st.sampled_from(["q", "k", "v", "Q", "a\nb"])))
-    content = {n: data.draw(arrays.arrays(dtype, data.draw(others))) for n in sorted(names)}
-    path = tmp_path_factory.mktemp("any") / "heads.npz"
-    np.savez(path, **content)
-    used = {n: content[n] for n in ("q", "k", "v") if n in content}
-    right = (
-        {"q", "k"} <= set(used)
-        and all(x.dtype.kind == "f" and x.ndim in (2, 3) and x.size for x in used.values())
-        and used["q"].shape == used["k"].shape
-        and used.get("v", used["q"]).shape[:-1] == used["q"].shape[:-1]
-        and all(np.isfinite(x).all() for x in used.values())
-    )
+    suffix = draw(st.sampled_from([*TYPES]))
+    kind, shape = draw(st.sampled_from(TYPES[suffix])), draw(SHAPES)
+    others = st.just(shape) if draw(st.booleans()) else SHAPES
+    names = draw(st.sets(st.sampled_from(["q", "k", "v", "Q", "a\nb"])))
+    dtype = kind if suffix == ".npz" else BITS.get(kind, "u1")
+    content = {name: draw(arrays.arrays(dtype, draw(others))) for name in sorted(names)}
+    if suffix == ".npz" and draw(st.booleans()):
+        content = {name: np.asfortranarray(x) for name, x in content.items()}
+    return Drawn(suffix, kind, draw(st.booleans()), content)
+
+
+@settings(max_examples=150)
+@given(files())
+def test_any_arrays_are_read_exactly_or_refused_in_one_line(tmp_path_factory, file):
+    path = tmp_path_factory.mktemp("any") / f"heads{file.suffix}"
+    file.write(path)
+    right = file.right()
     try:
         user.inspect(path)
         user.require_finite(path)
     except user.UserFileError as error:
-        assert not right
+        assert right is None
         assert str(error).startswith(f"{path}: ") and str(error).isprintable()
     else:
-        assert right
+        assert right is not None
         for name, read in user.read(path).items():
-            expected = used[name].astype(float).reshape(read.shape)
+            expected = right[name].astype(float).reshape(read.shape)
             np.testing.assert_array_equal(read, expected)
 
 
