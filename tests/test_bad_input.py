@@ -2,9 +2,11 @@
 
 import copy
 import json
+import os
 import pickle
 import re
 import sys
+import time
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -269,15 +271,10 @@ class Drawn(NamedTuple):
     content: dict[str, np.ndarray]
 
     def write(self, path: Path) -> None:
-        if self.suffix == ".npz":
+        if self.suffix == ".safetensors":
+            tensors(path, self.kind, **self.content)
+        else:
             (np.savez_compressed if self.compressed else np.savez)(path, **self.content)
-            return
-        header, data = {}, b""
-        for name, x in self.content.items():
-            offsets = [len(data), len(data) + x.nbytes]
-            header[name] = {"dtype": self.kind, "shape": x.shape, "data_offsets": offsets}
-            data += x.tobytes()
-        safetensors(path, header, data)
 
     def right(self) -> dict[str, np.ndarray] | None:
         """What is to be read of it, unless it is to be refused."""
@@ -324,9 +321,22 @@ def test_any_arrays_are_read_exactly_or_refused_in_one_line(tmp_path_factory, fi
             np.testing.assert_array_equal(read, expected)
 
 
-def npz(path: Path, **content: np.ndarray) -> None:
-    with path.open("wb") as file:
-        np.savez(file, **content)
+def save(path: Path, **content: np.ndarray) -> None:
+    """The arrays as the name's end says."""
+    if path.suffix == ".safetensors":
+        tensors(path, {2: "F16", 8: "F64"}[content["q"].itemsize], **content)
+    else:
+        with path.open("wb") as file:
+            np.savez(file, **content)
+
+
+def tensors(path: Path, kind: str, **content: np.ndarray) -> None:
+    header, data = {}, b""
+    for name, x in content.items():
+        offsets = [len(data), len(data) + x.nbytes]
+        header[name] = {"dtype": kind, "shape": x.shape, "data_offsets": offsets}
+        data += x.tobytes()
+    safetensors(path, header, data)
 
 
 def npy(shape: tuple, order: str = "False") -> bytes:
@@ -363,47 +373,70 @@ def bomb(path: Path) -> None:
     archive(path, *bombs(1 << 20))
 
 
+def sparse(path: Path) -> None:
+    """As large as the bomb becomes, and of one block on the disk: nothing here is compressed."""
+    size = 16 << 20
+    q = {"dtype": "F64", "shape": [1, 1 << 20, 2], "data_offsets": [0, size]}
+    safetensors(path, {"q": q, "k": q | {"data_offsets": [size, 2 * size]}})
+    os.truncate(path, path.stat().st_size + 2 * size)
+
+
 def linked(path: Path) -> None:
-    outside = path.parents[1] / "elsewhere.npz"
-    npz(outside, q=Q, k=Q)
+    outside = path.parents[1] / f"elsewhere{path.suffix}"
+    save(outside, q=Q, k=Q)
     path.symlink_to(outside)
 
 
-REFUSED = {
-    "a pickle": (lambda p: p.write_bytes(pickle.dumps({"q": Q, "k": Q})), "not a .npz"),
-    "pickled arrays": (lambda p: npz(p, q=Q.astype(object), k=Q), "q has type object"),
+PROMISED = {"dtype": "F64", "shape": [1, 6_250_000_000, 2], "data_offsets": [0, 10**11]}
+REFUSED = {  # in both formats
+    "a pickle": (lambda p: p.write_bytes(pickle.dumps({"q": Q, "k": Q})), "not a ."),
+    "infinities of float16": (
+        lambda p: save(p, q=Q.astype("f2"), k=np.where(Q == 3, np.inf, Q).astype("f2")),
+        "k is inf at member 0, row 1, column 1",
+    ),
+    "zero members": (lambda p: save(p, q=Q[:0], k=Q[:0]), "q has shape (0, 4, 2)"),
+    "too few rows": (lambda p: save(p, q=Q[:, :3], k=Q[:, :3]), "N = 4 is asked for"),
+    "another d": (lambda p: save(p, q=Q[:, :, :1], k=Q[:, :, :1]), "d = 2 is asked for"),
+}
+REFUSED_ARCHIVES = {
+    "pickled arrays": (lambda p: save(p, q=Q.astype(object), k=Q), "q has type object"),
     "a zip bomb": (bomb, "more than the 30 MB allowed"),
     "a bomb of another compression": (
         lambda p: archive(p, *bombs(1 << 16), compression=zipfile.ZIP_BZIP2),
         "q is compressed otherwise",
     ),
-    "infinities of float16": (
-        lambda p: npz(p, q=Q.astype("f2"), k=np.where(Q == 3, np.inf, Q).astype("f2")),
-        "k is inf at member 0, row 1, column 1",
-    ),
-    "zero members": (lambda p: npz(p, q=Q[:0], k=Q[:0]), "q has shape (0, 4, 2)"),
     "an array twice": (
         lambda p: archive(p, ("q.npy", MEMBER), ("k.npy", MEMBER), ("q.npy", MEMBER)),
         "q appears twice",
     ),
-    "too few rows": (lambda p: npz(p, q=Q[:, :3], k=Q[:, :3]), "N = 4 is asked for"),
-    "another d": (lambda p: npz(p, q=Q[:, :, :1], k=Q[:, :, :1]), "d = 2 is asked for"),
     "100 GB promised": (
-        lambda p: archive(p, *((f"{n}.npy", npy((1, 10**10, 2))) for n in "qk")),
-        "but the file has 0 bytes",
+        lambda p: archive(
+            p,
+            *((f"{n}.npy", npy((1, 6_250_000_000, 2)) + bytes(200)) for n in "qk"),
+            compression=zipfile.ZIP_STORED,
+        ),
+        "but the file has 200 bytes",
     ),
     "a folder": (Path.mkdir, "not a file"),
     "a link to nothing": (lambda p: p.symlink_to("nowhere.npz"), "no such file"),
     "a link to itself": (lambda p: p.symlink_to(p), "heads"),
 }
 REFUSED_TENSORS = {
+    "more than there is memory": (sparse, "more than the 30 MB allowed"),
     "cut short": (lambda p: safetensors(p, {"q": TENSOR, "k": AFTER}, bytes(127)), "k has data"),
-    "a header beyond the file": (lambda p: safetensors(p, {}, length=10**11), "100000000000 bytes"),
+    "a header beyond the file": (
+        lambda p: safetensors(p, b" " * 1000, length=10**11),
+        "100000000000 bytes",
+    ),
+    "100 GB promised": (
+        lambda p: safetensors(p, {"q": PROMISED, "k": PROMISED}, bytes(800)),
+        "q has data_offsets 0, 100000000000; the file has 800 bytes",
+    ),
     "shared bytes": (
         lambda p: safetensors(p, {"q": TENSOR, "k": AFTER | {"data_offsets": [8, 72]}}, bytes(72)),
         "q and k share bytes",
     ),
-    "a tensor twice": (
+    "an array twice": (
         lambda p: safetensors(p, b'{"q": 1, "k": 2, "q": 3}'),
         "q appears twice",
     ),
@@ -418,12 +451,23 @@ REFUSED_TENSORS = {
         "q has shape",
     ),
 }
+BAD_FILES = [
+    *((suffix, *case) for suffix in TYPES for case in REFUSED.items()),
+    *((".npz", *case) for case in REFUSED_ARCHIVES.items()),
+    *((".safetensors", *case) for case in REFUSED_TENSORS.items()),
+]
 TAKEN = {
-    "Fortran order": (lambda p: npz(p, q=np.asfortranarray(Q), k=Q), 4, 2),
     "a link out of the tree": (linked, 4, 2),
-    "one token, d > N": (lambda p: npz(p, q=Q[:, :1], k=Q[:, :1]), 1, 2),
-    "one column": (lambda p: npz(p, q=Q[:, :, :1], k=Q[:, :, :1]), 4, 1),
+    "one token, d > N": (lambda p: save(p, q=Q[:, :1], k=Q[:, :1]), 1, 2),
 }
+TAKEN_ARCHIVES = {
+    "Fortran order": (lambda p: save(p, q=np.asfortranarray(Q), k=Q), 4, 2),
+    "one column": (lambda p: save(p, q=Q[:, :, :1], k=Q[:, :, :1]), 4, 1),
+}
+UNUSUAL_FILES = [
+    *((suffix, *case) for suffix in TYPES for case in TAKEN.items()),
+    *((".npz", *case) for case in TAKEN_ARCHIVES.items()),
+]
 
 
 @pytest.fixture(scope="module")
@@ -444,42 +488,77 @@ def study_of(path: str, N: int = 4, d: int = 2, memory_mb: int = 4000) -> str:
     return yaml.safe_dump(study | {"limits": {"memory_mb": memory_mb}}, allow_unicode=True)
 
 
-def refusal(repository: Repository, dry_run: Callable, study: str) -> str:
-    """The one line in which a dry run refuses a study; it leaves nothing behind."""
+def outcome(repository: Repository, dry_run: Callable, study: str) -> str | None:
+    """The one line in which a dry run refuses a study, or None; it leaves nothing behind."""
     status, text = dry_run(repository.write("bad.yaml", study))
-    assert status == 1 and "Traceback" not in text
-    (line,) = [line for line in text.splitlines() if line.startswith("error")]
-    assert line == text.splitlines()[-1] and line.startswith("error in the study: bad.yaml: ")
+    assert "Traceback" not in text
     assert not (repository.folder / "results" / "bad").exists()
     assert not [*repository.folder.rglob("sprung")]
+    if status == 0:
+        return None
+    (line,) = [line for line in text.splitlines() if line.startswith("error")]
+    assert status == 1 and line == text.splitlines()[-1]
+    assert line.startswith("error in the study: bad.yaml: ")
+    return line
+
+
+def refusal(repository: Repository, dry_run: Callable, study: str) -> str:
+    line = outcome(repository, dry_run, study)
+    assert line is not None
     return line
 
 
 @pytest.mark.workflow
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-@pytest.mark.parametrize("name", REFUSED | REFUSED_TENSORS)
-def test_snakemake_refuses_a_bad_file_in_one_line(repository, dry_run, tmp_path, name):
-    write, words = (REFUSED | REFUSED_TENSORS)[name]
-    path = tmp_path / ("heads.safetensors" if name in REFUSED_TENSORS else "heads.npz")
+@pytest.mark.parametrize(("suffix", "name", "case"), BAD_FILES)
+def test_snakemake_refuses_a_bad_file_in_one_line(
+    repository, dry_run, tmp_path, suffix, name, case
+):
+    write, words = case
+    path = tmp_path / f"heads{suffix}"
     write(path)
     line = refusal(repository, dry_run, study_of(str(path), memory_mb=30))
     assert f"sources.mine.path: {path}: " in line and words in line
 
 
 @pytest.mark.workflow
+@settings(max_examples=6)
+@given(files().filter(lambda file: file.right() is None))
+def test_snakemake_names_any_bad_file_and_its_key(repository, dry_run, file):
+    """All of them are told from others without Snakemake, above."""
+    path = repository.folder / f"drawn{file.suffix}"
+    file.write(path)
+    line = refusal(repository, dry_run, study_of(path.name))
+    assert f"sources.mine.path: {path.name}: " in line
+
+
+@pytest.mark.workflow
+@settings(max_examples=6)
+@given(mutated(STUDY))
+def test_snakemake_takes_a_mutated_study_or_names_it_and_a_key(repository, dry_run, study):
+    repository.write("claims.yaml", yaml.safe_dump(CLAIMS))
+    save(repository.folder / "heads.npz", q=np.ones((8, 2)), k=np.ones((8, 2)))
+    text = yaml.safe_dump(study, allow_unicode=True)
+    if line := outcome(repository, dry_run, text):
+        require_named(line.removeprefix("error in the study: "), "bad.yaml", STUDY, study)
+
+
+@pytest.mark.workflow
 def test_snakemake_refuses_a_file_that_no_job_has_the_memory_to_read(repository, dry_run, tmp_path):
     q = np.zeros((1 << 20, 1))
-    npz(tmp_path / "heads.npz", q=q, k=q)
+    save(tmp_path / "heads.npz", q=q, k=q)
     line = refusal(repository, dry_run, study_of(str(tmp_path / "heads.npz"), d=1, memory_mb=125))
     assert f"sources.mine: {tmp_path / 'heads.npz'} needs 132 MB in read_user_file" in line
     assert "and there are 125 MB" in line
 
 
 @pytest.mark.workflow
-@pytest.mark.parametrize("name", TAKEN)
-def test_snakemake_takes_a_file_that_is_merely_unusual(repository, dry_run, tmp_path, name):
-    write, N, d = TAKEN[name]
-    path = tmp_path / "heads.npz"
+@pytest.mark.parametrize(("suffix", "name", "case"), UNUSUAL_FILES)
+def test_snakemake_takes_a_file_that_is_merely_unusual(
+    repository, dry_run, tmp_path, suffix, name, case
+):
+    write, N, d = case
+    path = tmp_path / f"heads{suffix}"
     write(path)
     status, text = dry_run(repository.write("unusual.yaml", study_of(str(path), N, d)))
     assert status == 0 and "read_user_file" in text, text[-2000:]
@@ -489,11 +568,21 @@ NAMES = ("two words.npz", "-x.npz", "é注.npz", "$(touch sprung)`x`.npz", "'a\"
 
 
 @pytest.mark.workflow
-@pytest.mark.parametrize("name", NAMES)
-def test_a_file_may_have_any_name(repository, dry_run, name):
-    npz(repository.folder / name, q=Q, k=Q)
-    status, text = dry_run(repository.write("unusual.yaml", study_of(name)))
-    assert status == 0, text[-2000:]
+def test_a_file_may_have_any_name_and_be_from_the_future(repository):
+    """Snakemake fails a job whose output is older than its input."""
+    sources, targets = {}, []
+    for place, name in enumerate(NAMES):
+        save(repository.folder / name, q=Q, k=Q + place)
+        os.utime(repository.folder / name, (time.time() + 10**8,) * 2)
+        sources[f"of_{place}"] = {"kind": "file", "path": name}
+        targets.append(f"results/named/sources/file/source~of_{place}.npz")
+    cell = {"source": [*sources], "N": 4, "d": 2, "feature_map": "relu"}
+    study = yaml.safe_dump({"results": "results/named", "sources": sources, "cells": [cell]})
+    path = repository.write("named.yaml", study)
+    repository.snakemake("--cores", "1", *targets, "--configfile", path)
+    for place, target in enumerate(targets):
+        with np.load(repository.folder / target) as arrays:
+            np.testing.assert_array_equal(arrays["k"], Q + place)
     assert not [*repository.folder.rglob("sprung")]
 
 
