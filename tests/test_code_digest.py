@@ -95,3 +95,26 @@ def test_the_environment_counts(copy):
     scripts = {name: (ROOT / "envs" / f"{name}.yaml") for name in ("linalg", "exact")}
     one, other = (code_digest.code_digest(copy / "build_cell.py", env) for env in scripts.values())
     assert one != other
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        ("wheels.txt", True),
+        ("linalg.linux-64.pin.txt", True),
+        ("linalg.osx-arm64.pin.txt", True),
+        ("tables.linux-64.pin.txt", False),
+        ("linalg.wheels.pin.txt", False),
+        ("requirements-dev.txt", False),
+    ],
+)
+def test_what_an_environment_is_made_with_counts(tmp_path, name, counts):
+    """But not what its deployment writes, which would rerun everything once it was there."""
+    shutil.copytree(ROOT / "envs", tmp_path / "envs", ignore=shutil.ignore_patterns("*.wheels.*"))
+    environment = tmp_path / "envs" / "linalg.yaml"
+    before = code_digest.code_digest(ROOT / "scripts" / "build_cell.py", environment)
+    with (tmp_path / "envs" / name).open("a", encoding="utf-8") as file:
+        file.write("another==1\n")
+    code_digest.pins.cache_clear()
+    after = code_digest.code_digest(ROOT / "scripts" / "build_cell.py", environment)
+    assert (after != before) is counts

@@ -63,8 +63,15 @@ def fingerprint(path: Path) -> bytes:
 
 @cache
 def pins(environment: Path) -> bytes:
-    """What an environment's file says, comments and layout aside."""
-    return repr(yaml.safe_load(environment.read_text(encoding="utf-8"))).encode()
+    """What an environment's file says, comments and layout aside, and what it is made with: the
+    wheels of all of them, and its own conda packages by platform. What a deployment writes beside
+    these, NAME.wheels.pin.txt, it derives from them.
+    """
+    said = repr(yaml.safe_load(environment.read_text(encoding="utf-8"))).encode()
+    pinned = {*environment.parent.glob(f"{environment.stem}.*.pin.txt")}
+    pinned -= {environment.with_suffix(".wheels.pin.txt")}
+    paths = [environment.parent / "wheels.txt", *sorted(pinned)]
+    return said + b"".join(path.read_bytes() for path in paths)
 
 
 def import_closure(script: Path) -> tuple[Path, ...]:
