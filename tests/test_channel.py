@@ -402,9 +402,16 @@ def test_a_full_disk_is_the_cause_in_one_line(size, index, small_disk, monkeypat
     big = wheel(index, "big", {"big.bin": os.urandom(size)})
     monkeypatch.setattr(channel, "CHANNEL", small_disk / "channel")
     monkeypatch.setattr(channel, "FOLDER", small_disk)
-    with pytest.raises((ValueError, OSError), match="No space left on device") as raised:
-        channel.convert(channel.describe(big, {"big": "1.0"}))
+    described = channel.describe(big, {"big": "1.0"})
+    with pytest.raises(
+        ValueError, match=r"^big.* could not be .*No space left on device"
+    ) as raised:
+        channel.convert(described)
     assert "\n" not in str(raised.value)
+    assert not [path for path in small_disk.rglob("*") if path.is_file()]
+    subprocess.run(["mount", "-o", "remount,size=64m", small_disk], check=True)
+    channel.convert(described)
+    assert list(small_disk.rglob("big-1.0-*"))
 
 
 def test_a_wheel_that_is_nowhere_is_one_line_of_pip(project):

@@ -32,8 +32,7 @@ CONFIG = {
 DECLARED = {"window": 5, "windows": 2, "layers": LAYERS, "heads": HEADS, "head-dimension": 2}
 
 
-@pytest.fixture
-def tokenizer() -> Tokenizer:
+def make_tokenizer() -> Tokenizer:
     assert len(VOCABULARY) == WORDS
     vocabulary = {word: number for number, word in enumerate(VOCABULARY)}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
@@ -41,6 +40,11 @@ def tokenizer() -> Tokenizer:
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
     return tokenizer
+
+
+@pytest.fixture
+def tokenizer() -> Tokenizer:
+    return make_tokenizer()
 
 
 def write_wheels(folder: Path, tokenizer: Tokenizer, text: str, **config) -> None:

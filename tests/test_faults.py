@@ -6,6 +6,7 @@ whole is used again. test_interrupted_download.py cuts the connection to the ind
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -229,18 +230,26 @@ def mounted(*arguments: str) -> None:
         pytest.skip(f"no mount: {done.stderr.strip()}")
 
 
-def test_a_disk_that_is_full(fresh, expected):
-    results = fresh.folder / RESULTS
-    results.mkdir()
-    mounted("-t", "tmpfs", "-o", "size=96k", "tmpfs", str(results))
+@pytest.mark.parametrize(("where", "size"), [(".", "96k"), ("cells", "20k")])
+def test_a_disk_that_is_full(fresh, expected, where, size):
+    """Of all results, where logs have no room either, or of those of cells alone."""
+    results, disk = fresh.folder / RESULTS, fresh.folder / RESULTS / where
+    disk.mkdir(parents=True)
+    mounted("-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk))
     try:
-        fresh.snakemake(*COMMAND, expect=1)
+        text = fresh.snakemake(*COMMAND, expect=1).stdout
+        named = RESULTS if where == "." else RESULTS / where / r"\S+\.(npz|csv|json)"
+        full = rf"^error: {named} cannot be written: .*No space left on device"
+        assert re.search(full, text, re.M) and "Traceback" not in text, text
         assert tables(fresh).items() < expected.items()
-        mounted("-o", "remount,size=64m", str(results))
+        assert not list(results.rglob(".part.*"))
+        whole = finished(fresh)
+        mounted("-o", "remount,size=64m", str(disk))
         fresh.snakemake(*COMMAND)
+        assert whole.items() <= finished(fresh).items()
         assert tables(fresh) == expected
     finally:
-        subprocess.run(["umount", results], check=True)
+        subprocess.run(["umount", disk], check=True)
 
 
 @pytest.mark.parametrize("size", ["16k", "64k"])

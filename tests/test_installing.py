@@ -283,8 +283,12 @@ def test_a_full_disk_is_the_cause_in_one_line(full, small_disk, tmp_path, monkey
     big = package("big", {"share/big": os.urandom(2_000_000)})
     if full == "cache":
         monkeypatch.setattr(installing, "CACHE", small_disk / "cache")
-    line = error([big], (small_disk if full == "prefix" else tmp_path) / "envs" / "env")
+    prefix = (small_disk if full == "prefix" else tmp_path) / "envs" / "env"
+    line = error([big], prefix)
     assert "No space left on device" in line and big.file_name in line
+    subprocess.run(["mount", "-o", "remount,size=64m", small_disk], check=True)
+    install([big], prefix)
+    assert_whole(prefix, [big])
 
 
 @pytest.fixture

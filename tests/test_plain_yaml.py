@@ -70,3 +70,4 @@ def test_a_message_shows_what_does_not_print_and_ends():
 def test_key_path():
     assert key_path(["cells", 0, "N"]) == "cells[0].N"
     assert key_path([]) == "study"
+    assert key_path([""]) == "''" and key_path(["sources", "a.b"]) == "sources.'a.b'"

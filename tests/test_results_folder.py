@@ -33,3 +33,11 @@ def test_a_folder_that_takes_no_files_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(results_folder.NotWritable, match=r"file/results takes no files: Not a dir"):
         results_folder.prepare(tmp_path / "file" / "results")
+
+
+def test_a_disk_without_room_for_a_megabyte_is_named(small_disk, tmp_path):
+    assert results_folder.shortage(tmp_path) == ""
+    line = f"error: {small_disk} cannot be written: [Errno 28] No space left on device\n"
+    (small_disk / "other").write_bytes(bytes(4096))
+    assert results_folder.shortage(small_disk) == line
+    assert [path.name for path in small_disk.iterdir()] == ["other"]

@@ -5,6 +5,7 @@ multiply or go round in circles, deep nesting and endless numbers are refused li
 """
 
 import math
+import re
 from collections.abc import Hashable, Iterable
 from pathlib import Path
 from typing import Any
@@ -94,8 +95,14 @@ def require_plain(document: Any, origin: str) -> None:
 
 
 def key_path(parts: Iterable[str | int]) -> str:
-    """sources.mine.path or cells[0].N, as an author reads it; `study` for the whole."""
+    """sources.mine.path or cells[0].N, as an author reads it; `study` for the whole.
+
+    What is no word stands in quotes: an empty key would name the one above it.
+    """
     text = ""
     for part in parts:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}"
-    return text.lstrip(".") or "study"
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            text += f".{part}" if re.fullmatch(r"[\w-]+", part) else f".{part!r}"
+    return text.removeprefix(".") or "study"

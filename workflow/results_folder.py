@@ -34,3 +34,18 @@ def prepare(folder: Path) -> None:
     except OSError as error:
         reason = error.strerror
         raise NotWritable(f"{folder} takes no files: {reason}; mend that and run again") from None
+
+
+def shortage(folder: Path) -> str:
+    """What keeps the folder from taking a megabyte, in one line, or nothing.
+
+    On a full disk the log of a job that failed for it may have had no room for that.
+    """
+    try:
+        with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+            left = 2**20
+            while left:
+                left -= file.write(bytes(left))
+    except OSError as error:
+        return f"error: {folder} cannot be written: {error}\n"
+    return ""

@@ -13,6 +13,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,7 @@ def load(paths: list[Path], overrides: Mapping[str, Any]) -> dict[str, Any]:
     return study
 
 
+@cache
 def read_schema(name: str) -> dict[str, Any]:
     return read_yaml(DIRECTORY / "schemas" / f"{name}.schema.yaml")
 
@@ -227,10 +229,10 @@ def _check_shape(source: Mapping[str, Any], key: LengthKey, where: str) -> None:
     if source["kind"] != "model":
         return
     if key.d != source["head_dimension"]:
-        allowed = f"the heads of {key.source} have d = {source['head_dimension']}"
+        allowed = f"the heads of sources.{key.source} have d = {source['head_dimension']}"
         raise StudyError(f"{where}.d: {key.d} is not to be had; {allowed}")
     if key.N > source["window"]:
-        allowed = f"the windows of {key.source} have {source['window']} tokens"
+        allowed = f"the windows of sources.{key.source} have {source['window']} tokens"
         raise StudyError(f"{where}.N: {key.N} is not to be had; {allowed}")
     if key.N < 3 and not where.startswith("cells"):
         raise StudyError(f"{where}.N: {key.N} is not to be had; a window has 3 tokens or more")
@@ -258,18 +260,23 @@ def load_claims(path: Path) -> list[dict[str, Any]]:
         raise StudyError(f"claims: {error}") from None
     validate(claims, "claims", str(path))
     ids = [claim["id"] for claim in claims]
-    for name in ids:
-        if ids.count(name) > 1:
-            raise StudyError(f"{path}: the id {name!r} appears twice; rename one of them")
+    for index, name in enumerate(ids):
+        if ids.index(name) < index:
+            first = f"appears twice, first as [{ids.index(name)}].id"
+            raise StudyError(f"{path}: [{index}].id: {name!r} {first}; rename one of them")
     return claims
 
 
 def main() -> None:
+    path = Path(sys.argv[1])
     try:
-        study = load([Path(sys.argv[1])], {})
-        cells(study), concentrations(study), projections(study), check_evaluation(study)
+        study = load([path], {})
     except StudyError as error:
         sys.exit(f"error in the study: {error}")
+    try:
+        cells(study), concentrations(study), projections(study), check_evaluation(study)
+    except StudyError as error:
+        sys.exit(f"error in the study: {path}: {error}")
     print(study["results"])
 
 

@@ -213,7 +213,10 @@ def assemble(target: Path, files: Path, **what: object) -> None:
 
 def convert(wheel: Wheel) -> None:
     with tempfile.TemporaryDirectory(dir=FOLDER, prefix=".part.") as staging:
-        unpack(wheel.path, Path(staging) / "site-packages")
+        try:
+            unpack(wheel.path, Path(staging) / "site-packages")
+        except OSError as error:  # of a full disk, it would not say for what there is no room
+            raise ValueError(f"{wheel.name} could not be unpacked: {error}") from error
         assemble(
             wheel.archive,
             Path(staging),
