@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -187,8 +187,14 @@ def checked(path: Path) -> studies.CellKey:
     return grid[0]
 
 
+def with_model(**changes: int) -> dict:
+    return STUDY | {"sources": STUDY["sources"] | {"minilm": STUDY["sources"]["minilm"] | changes}}
+
+
 @settings(max_examples=150)
 @given(mutated(STUDY))
+@example(with_model(window=8))
+@example(with_model(head_dimension=5))
 def test_a_mutated_study_is_taken_or_refused_in_one_line(tmp_path_factory, study):
     path = written(tmp_path_factory.mktemp("mutated"), study)
     try:

@@ -229,10 +229,10 @@ def _check_shape(source: Mapping[str, Any], key: LengthKey, where: str) -> None:
     if source["kind"] != "model":
         return
     if key.d != source["head_dimension"]:
-        allowed = f"the heads of sources.{key.source} have d = {source['head_dimension']}"
+        allowed = f"sources.{key.source}.head_dimension is d = {source['head_dimension']}"
         raise StudyError(f"{where}.d: {key.d} is not to be had; {allowed}")
     if key.N > source["window"]:
-        allowed = f"the windows of sources.{key.source} have {source['window']} tokens"
+        allowed = f"sources.{key.source}.window is {source['window']} tokens"
         raise StudyError(f"{where}.N: {key.N} is not to be had; {allowed}")
     if key.N < 3 and not where.startswith("cells"):
         raise StudyError(f"{where}.N: {key.N} is not to be had; a window has 3 tokens or more")
