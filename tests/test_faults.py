@@ -97,7 +97,7 @@ def job_of(repository: Repository) -> int | None:
             here = (process / "cwd").readlink() == repository.folder
         except OSError:  # it ended, or belongs to somebody else
             continue
-        if here and b"".join(words[1:2]).startswith(b"scripts/"):
+        if here and b"scripts/" in b"".join(words[1:2]):
             return int(process.name)
     return None
 
@@ -151,6 +151,34 @@ def test_a_study_edited_while_it_runs(fresh, expected):
     fresh.snakemake(*COMMAND)
     assert whole.items() <= finished(fresh).items()
     assert tables(fresh) == expected
+
+
+def receipts(repository: Repository) -> dict[Path, bytes]:
+    """What the steps have noted of cells: of which code they are, among others."""
+    folder = repository.folder / RESULTS / "cells"
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("receipts/*")}
+
+
+def test_code_edited_while_it_runs(fresh, undisturbed, expected):
+    """A run is of the code that it began with; the next one does again what the edit changes."""
+    step = fresh.folder / "scripts" / "measure_spectrum.py"
+    text = step.read_text(encoding="utf-8")
+    edited = text.replace("method, *errors", "f'edited {method}', *errors")
+    assert edited != text
+    first = start(fresh)
+    until(lambda: finished(fresh), first)
+    step.write_text(edited, encoding="utf-8")
+    assert not list((fresh.folder / RESULTS).rglob("spectrum.csv")), "the edit came too late"
+    assert first.wait() == 0
+    assert tables(fresh) == expected and receipts(fresh) == receipts(undisturbed)
+    fresh.snakemake(*COMMAND)
+    changed = {name for name, content in tables(fresh).items() if content != expected[name]}
+    assert changed == {"tables/spectrum.csv"}
+    again = dict(receipts(fresh).items() - receipts(undisturbed).items())
+    assert {path.name for path in again} == {"measure_spectrum.json"}
+    step.write_text(text, encoding="utf-8")
+    fresh.snakemake(*COMMAND)
+    assert tables(fresh) == expected and receipts(fresh) == receipts(undisturbed)
 
 
 def test_a_users_file_that_changes_while_a_run_reads_it(fresh, expected):

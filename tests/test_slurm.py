@@ -117,7 +117,7 @@ def process_of(repository: Repository, script: str) -> int:
             here = (process / "cwd").readlink() == repository.folder
         except OSError:  # it ended
             continue
-        if here and words[1:2] == [f"scripts/{script}.py".encode()]:
+        if here and b"".join(words[1:2]).endswith(f"scripts/{script}.py".encode()):
             return int(process.name)
     raise AssertionError(f"nothing runs {script}")
 
