@@ -6,6 +6,7 @@ whole is used again. test_interrupted_download.py cuts the connection to the ind
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -271,13 +272,22 @@ def test_a_disk_that_is_full(fresh, expected):
         subprocess.run(["umount", results], check=True)
 
 
-@pytest.mark.parametrize("size", ["16k", "64k"])
-def test_a_disk_that_is_full_of_snakemakes_own_records(fresh, expected, size):
-    """At the first job, and in the middle: what was made but not recorded is made again."""
+@pytest.mark.parametrize("left", [16, 64])
+def test_a_disk_that_is_full_of_snakemakes_own_records(fresh, expected, monkeypatch, left):
+    """Before, at and after the first job: what was made but not recorded is made again."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # or Python takes what is left, as it comes
     records = fresh.folder / ".snakemake"
     records.mkdir()
-    mounted("-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(records))
+    mounted("-t", "tmpfs", "-o", "size=256k", "tmpfs", str(records))
     try:
+        text = fresh.snakemake(*COMMAND, expect=1).stdout
+        reason = "takes no files: No space left on device; mend that and run again"
+        assert f"error: .snakemake/causalrank {reason}" in text and "Traceback" not in text
+        assert not finished(fresh)
+        mounted("-o", "remount,size=64m", str(records))
+        fresh.snakemake(*COMMAND, "--until", "read_user_file")
+        taken = shutil.disk_usage(records).used // 1024
+        mounted("-o", f"remount,size={taken + left}k", str(records))
         text = fresh.snakemake(*COMMAND, expect=1).stdout
         assert "No space left on device" in text and "Traceback" not in text
         assert tables(fresh).items() < expected.items()
@@ -288,6 +298,20 @@ def test_a_disk_that_is_full_of_snakemakes_own_records(fresh, expected, size):
         assert tables(fresh) == expected
     finally:
         subprocess.run(["umount", records], check=True)
+
+
+def test_records_that_are_gone(fresh, expected):
+    """A line says that nothing is noticed any more, and what to do; cells are not made anew."""
+    warning = "warning: Snakemake's records of results/faults are gone from .snakemake/metadata"
+    assert warning not in fresh.snakemake(*COMMAND).stdout
+    assert warning not in fresh.snakemake(*COMMAND).stdout
+    shutil.rmtree(fresh.folder / ".snakemake")
+    whole = finished(fresh)
+    text = fresh.snakemake(*COMMAND).stdout
+    assert warning in text and "Nothing to be done" in text
+    fresh.snakemake(*COMMAND, "--forceall")
+    assert whole == finished(fresh) and tables(fresh) == expected
+    assert warning not in fresh.snakemake(*COMMAND).stdout
 
 
 def test_results_that_take_no_files(fresh, expected):

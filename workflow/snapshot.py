@@ -47,8 +47,7 @@ def keep(sources: Mapping[str, bytes], claims: list, run: Mapping[str, Any]) -> 
             path.unlink()
     for name, content in sources.items():
         path = SCRIPTS / name
-        if not (path.is_file() and path.read_bytes() == content):
-            _write(path, content)
+        if _write(path, content):
             # Python knows what it has compiled by size and second alone.
             for compiled in path.parent.glob(f"__pycache__/{path.stem}.*"):
                 compiled.unlink()
@@ -57,11 +56,15 @@ def keep(sources: Mapping[str, bytes], claims: list, run: Mapping[str, Any]) -> 
     _write(RUN, json.dumps(run).encode())
 
 
-def _write(path: Path, content: bytes) -> None:
+def _write(path: Path, content: bytes) -> bool:
+    """Whether the file had to be written: a disk that is full may have it already."""
+    if path.is_file() and path.read_bytes() == content:
+        return False
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".part.{path.name}")
     part.write_bytes(content)
     part.replace(path)
+    return True
 
 
 def kept(path: Path, workflow: str) -> dict[str, Any]:
