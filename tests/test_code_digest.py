@@ -95,3 +95,14 @@ def test_the_environment_counts(copy):
     scripts = {name: (ROOT / "envs" / f"{name}.yaml") for name in ("linalg", "exact")}
     one, other = (code_digest.code_digest(copy / "build_cell.py", env) for env in scripts.values())
     assert one != other
+
+
+def test_what_a_digest_was_made_of_is_kept_to_the_byte(copy):
+    path = copy / "causalrank" / "bound.py"
+    before = path.read_bytes() + b"# a remark\r\n"
+    path.write_bytes(before)
+    digests(copy)
+    path.write_text("edited = True\n")
+    assert code_digest.sources[path] == before
+    kept = {path for path in code_digest.sources if copy in path.parents}
+    assert kept == {copy / name for step in STEPS for name in closure(step)}

@@ -6,6 +6,7 @@ import snapshot
 from snakemake.settings.types import SharedFSUsage
 
 ROOT = Path(workflow.basedir).parent
+# Before the rest is read, so that what is edited from now on differs from it.
 WORKFLOW = snapshot.workflow_digest(ROOT)
 
 
