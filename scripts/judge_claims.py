@@ -106,10 +106,12 @@ def markdown(table: pd.DataFrame) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--claims", required=True, help="the YAML that states them")
+    parser.add_argument("--stated-in", help="the file to name for them, if theirs is a copy")
     parser.add_argument("--tables", nargs="+", required=True, help="CSVs, known by their stems")
     parser.add_argument("--output", required=True, help="the ledger as a CSV")
     parser.add_argument("--markdown", required=True, help="the ledger to read")
     args = parser.parse_args()
+    stated_in = args.stated_in or args.claims
     claims = yaml.safe_load(Path(args.claims).read_text(encoding="utf-8"))
     paths = [intact(path) for path in args.tables]
     # A strength is a number or a word, which pandas would decide part by part of a long table.
@@ -117,9 +119,9 @@ def main() -> None:
     try:
         table = pd.DataFrame(ledger(claims, tables), columns=COLUMNS)
     except KeyError as error:
-        fail(f"{args.claims}: no column {error} in the table that a claim names")
+        fail(f"{stated_in}: no column {error} in the table that a claim names")
     except ValueError as error:
-        fail(f"{args.claims}: a claim measures a column that is no number: {error}")
+        fail(f"{stated_in}: a claim measures a column that is no number: {error}")
     with whole(args.output) as part:
         table.to_csv(part, index=False)
     with whole(args.markdown) as part:

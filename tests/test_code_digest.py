@@ -118,3 +118,14 @@ def test_what_an_environment_is_made_with_counts(tmp_path, name, counts):
     code_digest.pins.cache_clear()
     after = code_digest.code_digest(ROOT / "scripts" / "build_cell.py", environment)
     assert (after != before) is counts
+
+
+def test_what_a_digest_was_made_of_is_kept_to_the_byte(copy):
+    path = copy / "causalrank" / "bound.py"
+    before = path.read_bytes() + b"# a remark\r\n"
+    path.write_bytes(before)
+    digests(copy)
+    path.write_text("edited = True\n")
+    assert code_digest.sources[path] == before
+    kept = {path for path in code_digest.sources if copy in path.parents}
+    assert kept == {copy / name for step in STEPS for name in closure(step)}

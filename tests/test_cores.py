@@ -30,7 +30,7 @@ def end():
     with open(os.environ["RECORD"], "a") as file:
         file.write(f"{step} {start} {time.monotonic()} {threads} {blas}\\n")
 
-step = next((word for word in sys.orig_argv[1:2] if word.startswith("scripts/")), None)
+step = next((word for word in sys.orig_argv[1:2] if "scripts/" in word), None)
 start = time.monotonic()
 if step:
     atexit.register(end)

@@ -7,6 +7,7 @@ whole is used again. test_interrupted_download.py cuts the connection to the ind
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -98,7 +99,7 @@ def job_of(repository: Repository) -> int | None:
             here = (process / "cwd").readlink() == repository.folder
         except OSError:  # it ended, or belongs to somebody else
             continue
-        if here and b"".join(words[1:2]).startswith(b"scripts/"):
+        if here and b"scripts/" in b"".join(words[1:2]):
             return int(process.name)
     return None
 
@@ -152,6 +153,34 @@ def test_a_study_edited_while_it_runs(fresh, expected):
     fresh.snakemake(*COMMAND)
     assert whole.items() <= finished(fresh).items()
     assert tables(fresh) == expected
+
+
+def receipts(repository: Repository) -> dict[Path, bytes]:
+    """What the steps have noted of cells: of which code they are, among others."""
+    folder = repository.folder / RESULTS / "cells"
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("receipts/*")}
+
+
+def test_code_edited_while_it_runs(fresh, undisturbed, expected):
+    """A run is of the code that it began with; the next one does again what the edit changes."""
+    step = fresh.folder / "scripts" / "measure_spectrum.py"
+    text = step.read_text(encoding="utf-8")
+    edited = text.replace("method, *errors", "f'edited {method}', *errors")
+    assert edited != text
+    first = start(fresh)
+    until(lambda: finished(fresh), first)
+    step.write_text(edited, encoding="utf-8")
+    assert not list((fresh.folder / RESULTS).rglob("spectrum.csv")), "the edit came too late"
+    assert first.wait() == 0
+    assert tables(fresh) == expected and receipts(fresh) == receipts(undisturbed)
+    fresh.snakemake(*COMMAND)
+    changed = {name for name, content in tables(fresh).items() if content != expected[name]}
+    assert changed == {"tables/spectrum.csv"}
+    again = dict(receipts(fresh).items() - receipts(undisturbed).items())
+    assert {path.name for path in again} == {"measure_spectrum.json"}
+    step.write_text(text, encoding="utf-8")
+    fresh.snakemake(*COMMAND)
+    assert tables(fresh) == expected and receipts(fresh) == receipts(undisturbed)
 
 
 def test_a_users_file_that_changes_while_a_run_reads_it(fresh, expected):
@@ -252,13 +281,22 @@ def test_a_disk_that_is_full(fresh, expected, where, size):
         subprocess.run(["umount", disk], check=True)
 
 
-@pytest.mark.parametrize("size", ["16k", "64k"])
-def test_a_disk_that_is_full_of_snakemakes_own_records(fresh, expected, size):
-    """At the first job, and in the middle: what was made but not recorded is made again."""
+@pytest.mark.parametrize("left", [16, 64])
+def test_a_disk_that_is_full_of_snakemakes_own_records(fresh, expected, monkeypatch, left):
+    """Before, at and after the first job: what was made but not recorded is made again."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # or Python takes what is left, as it comes
     records = fresh.folder / ".snakemake"
     records.mkdir()
-    mounted("-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(records))
+    mounted("-t", "tmpfs", "-o", "size=256k", "tmpfs", str(records))
     try:
+        text = fresh.snakemake(*COMMAND, expect=1).stdout
+        reason = "takes no files: No space left on device; mend that and run again"
+        assert f"error: .snakemake/causalrank {reason}" in text and "Traceback" not in text
+        assert not finished(fresh)
+        mounted("-o", "remount,size=64m", str(records))
+        fresh.snakemake(*COMMAND, "--until", "read_user_file")
+        taken = shutil.disk_usage(records).used // 1024
+        mounted("-o", f"remount,size={taken + left}k", str(records))
         text = fresh.snakemake(*COMMAND, expect=1).stdout
         assert "No space left on device" in text and "Traceback" not in text
         assert tables(fresh).items() < expected.items()
@@ -269,6 +307,20 @@ def test_a_disk_that_is_full_of_snakemakes_own_records(fresh, expected, size):
         assert tables(fresh) == expected
     finally:
         subprocess.run(["umount", records], check=True)
+
+
+def test_records_that_are_gone(fresh, expected):
+    """A line says that nothing is noticed any more, and what to do; cells are not made anew."""
+    warning = "warning: Snakemake's records of results/faults are gone from .snakemake/metadata"
+    assert warning not in fresh.snakemake(*COMMAND).stdout
+    assert warning not in fresh.snakemake(*COMMAND).stdout
+    shutil.rmtree(fresh.folder / ".snakemake")
+    whole = finished(fresh)
+    text = fresh.snakemake(*COMMAND).stdout
+    assert warning in text and "Nothing to be done" in text
+    fresh.snakemake(*COMMAND, "--forceall")
+    assert whole == finished(fresh) and tables(fresh) == expected
+    assert warning not in fresh.snakemake(*COMMAND).stdout
 
 
 def test_results_that_take_no_files(fresh, expected):

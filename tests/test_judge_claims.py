@@ -37,13 +37,15 @@ TABLE = """N,mask,rank,layer
 """
 
 
-def judged(folder: Path, *claims: dict, table: str = TABLE) -> tuple[pd.DataFrame, str]:
+def judged(
+    folder: Path, *claims: dict, table: str = TABLE, **others: str
+) -> tuple[pd.DataFrame, str]:
     (folder / "rank.csv").write_text(table)
     (folder / "claims.yaml").write_text(
         yaml.safe_dump([CLAIM | claim for claim in claims], sort_keys=False)
     )
     names = {"claims": "claims.yaml", "tables": "rank.csv"}
-    names |= {"output": "claims.csv", "markdown": "claims.md"}
+    names |= {"output": "claims.csv", "markdown": "claims.md", **others}
     argv = [x for key, name in names.items() for x in (f"--{key}", str(folder / name))]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["judge_claims.py", *argv])
@@ -142,6 +144,12 @@ def test_an_unknown_column_is_said_in_one_line(tmp_path, capsys, claim):
     assert error.startswith(f"error: {tmp_path}/claims.yaml: no column 'rnak'")
     assert error.count("\n") == 1
     assert not (tmp_path / "claims.csv").exists() and not (tmp_path / "claims.md").exists()
+
+
+def test_of_a_copy_the_original_is_named(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        judged(tmp_path, {"column": "rnak"}, **{"stated-in": "mine.yaml"})
+    assert capsys.readouterr().err.startswith(f"error: {tmp_path}/mine.yaml: no column 'rnak'")
 
 
 def test_bytes_repeat(tmp_path):

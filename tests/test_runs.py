@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conftest import ROOT
+from conftest import ROOT, Repository
 
 pytestmark = pytest.mark.workflow
 SMOKE = "config/smoke.yaml"
@@ -59,6 +59,28 @@ def test_a_killed_run_is_resumed_by_the_same_command(smoke_repository, repositor
     again = [path for path, time_ns in done.items() if path.stat().st_mtime_ns != time_ns]
     assert len(again) <= 2, "only what was at work when the run was killed may run again"
     assert repository.outputs("results/smoke") == smoke_repository.outputs("results/smoke")
+
+
+def test_claims_edited_while_a_run_is_at_work(smoke_repository, tmp_path):
+    """They are judged as the run has read them, and as they are by the next one."""
+    folder = tmp_path / "repository"
+    shutil.copytree(smoke_repository.folder, folder, symlinks=True)
+    edited = Repository.at(folder)
+    ledger, claims = folder / "results" / "smoke" / "claims.csv", folder / "config" / "claims.yaml"
+    before, text = ledger.read_bytes(), claims.read_text(encoding="utf-8")
+    ledger.unlink()
+    kept = folder / ".snakemake" / "causalrank" / "claims.yaml"
+    kept.unlink()
+    command = ("--cores", "1", "--configfile", SMOKE, "--", "results/smoke/claims.csv")
+    with subprocess.Popen(edited.command(*command), cwd=folder) as run:
+        while not kept.exists():
+            assert run.poll() is None, "the run ended before the edit could come"
+            time.sleep(0.01)
+        claims.write_text(text.replace("\n  statement: ", "\n  statement: Edited. ", 1), "utf-8")
+    assert run.returncode == 0 and ledger.read_bytes() == before
+    assert edited.planned(SMOKE)["judge_claims"] == 1
+    edited.snakemake(*command)
+    assert b"Edited. " in ledger.read_bytes()
 
 
 def test_a_poisoned_cell_costs_no_other_cell_of_its_batch_that_step(repository):

@@ -119,7 +119,7 @@ def process_of(repository: Repository, script: str) -> int:
             here = (process / "cwd").readlink() == repository.folder
         except OSError:  # it ended
             continue
-        if here and words[1:2] == [f"scripts/{script}.py".encode()]:
+        if here and b"".join(words[1:2]).endswith(f"scripts/{script}.py".encode()):
             return int(process.name)
     raise AssertionError(f"nothing runs {script}")
 
@@ -228,3 +228,32 @@ def test_a_killed_run_is_resumed_by_the_same_command(slurm, smoke_repository, re
     assert slurm.ask(*state, other) in ("PENDING", "RUNNING")
     assert repository.outputs(RESULTS) == undisturbed(smoke_repository, few)
     assert {left[name] for name in THREADS} == {left["cores"]} == {"1"}
+
+
+EDITED = """
+results: results/edited
+sources: {{drawn: {{kind: gaussian, members: 1}}}}
+cells: [{{source: drawn, N: {N}, d: 2, feature_map: relu}}]
+"""
+
+
+def test_an_edit_waits_for_the_next_run(slurm, repository, tmp_path):
+    """Of the study and of a step, made before the first job has begun."""
+    table = "results/edited/tables/rank.csv"
+    command = ("--configfile", "study.yaml", "--", table)
+    undisturbed = Repository(tmp_path / "undisturbed")
+    step = repository.folder / "scripts" / "measure_rank.py"
+    text = step.read_text(encoding="utf-8")
+    for N, another in ((8, 9), (9, 10)):
+        undisturbed.write("study.yaml", EDITED.format(N=N))
+        undisturbed.snakemake("--cores", "2", *command)
+        repository.write("study.yaml", EDITED.format(N=N))
+        run = Run(repository, *command)
+        run.until(lambda run=run: "submitted with SLURM jobid" in run.said())
+        repository.write("study.yaml", EDITED.format(N=another))
+        step.write_text("raise SystemExit('edited')\n", encoding="utf-8")
+        run.finish()
+        step.write_text(text, encoding="utf-8")
+        expected = (undisturbed.folder / table).read_bytes()
+        assert f"drawn,{N},".encode() in expected
+        assert (repository.folder / table).read_bytes() == expected

@@ -7,11 +7,15 @@ from pathlib import Path
 
 import yaml
 
+sources: dict[Path, bytes] = {}
+"""The bytes of every file that a digest was made of."""
+
 
 @cache
 def parsed(path: Path) -> ast.Module:
     """The syntax tree of a file, without docstrings: like comments, they change no result."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    sources[path] = path.read_bytes()
+    tree = ast.parse(sources[path])
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             node.body = [

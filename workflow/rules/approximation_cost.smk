@@ -26,7 +26,7 @@ rule measure_approximation_cost:
             seconds=BENCHMARK["seconds"],
         ),
     shell:
-        "python scripts/approximation_cost.py {params.options} --memory-mb {resources.mem_mb}"
+        "python $SCRIPTS/approximation_cost.py {params.options} --memory-mb {resources.mem_mb}"
         " --output {output} 2> {log}"
 
 
@@ -54,5 +54,5 @@ rule plot_approximation_cost:
         code=digest("plot_approximation_cost.py", "figures"),
         options=FIGURE_OPTIONS,
     shell:
-        "python scripts/plot_approximation_cost.py --cost {input} {params.options}"
+        "python $SCRIPTS/plot_approximation_cost.py --cost {input} {params.options}"
         " --output {output} 2> {log}"

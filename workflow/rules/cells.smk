@@ -33,7 +33,7 @@ rule build_cell:
         rows=cell_rows,
         cells=lambda w: options(cells=folders(w.batch)),
     shell:
-        "python scripts/build_cell.py --code {params.code} {params.rows} {params.cells}"
+        "python $SCRIPTS/build_cell.py --code {params.code} {params.rows} {params.cells}"
         " --manifest {output} 2> {log}"
 
 
@@ -63,7 +63,7 @@ rule compute_singular_values:
         ),
         cells=cells_digest,
     shell:
-        "python scripts/compute_singular_values.py --code {params.code} {params.options}"
+        "python $SCRIPTS/compute_singular_values.py --code {params.code} {params.options}"
         " {params.cells} --read {input} --manifest {output} 2> {log}"
 
 
@@ -89,7 +89,7 @@ rule compute_extremes:
         options=SPECTRUM_LIMITS,
         cells=cells_digest,
     shell:
-        "python scripts/compute_extremes.py --code {params.code} {params.options} {params.cells}"
+        "python $SCRIPTS/compute_extremes.py --code {params.code} {params.options} {params.cells}"
         " --read {input} --manifest {output} 2> {log}"
 
 
@@ -116,7 +116,7 @@ rule measure_rank:
         options=options(max_N_dense=STUDY["limits"]["dense_rank_N"]),
         cells=cells_digest,
     shell:
-        "python scripts/measure_rank.py --code {params.code} {params.options} {params.cells}"
+        "python $SCRIPTS/measure_rank.py --code {params.code} {params.options} {params.cells}"
         " --read {input} --manifest {output} 2> {log}"
 
 
@@ -143,7 +143,7 @@ rule measure_spectrum:
         code=digest("measure_spectrum.py", "linalg"),
         cells=cells_digest,
     shell:
-        "python scripts/measure_spectrum.py --code {params.code} {params.cells}"
+        "python $SCRIPTS/measure_spectrum.py --code {params.code} {params.cells}"
         " --read {input} --manifest {output} 2> {log}"
 
 
@@ -170,7 +170,7 @@ rule measure_baselines:
         options=SPECTRUM_LIMITS,
         cells=cells_digest,
     shell:
-        "python scripts/measure_baselines.py --code {params.code} {params.options} {params.cells}"
+        "python $SCRIPTS/measure_baselines.py --code {params.code} {params.options} {params.cells}"
         " --read {input} --manifest {output} 2> {log}"
 
 
@@ -198,5 +198,5 @@ rule check_bound:
         memory=REUSE_MEMORY,
         cells=cells_digest,
     shell:
-        "{params.memory} python scripts/check_bound.py --code {params.code} {params.limits}"
+        "{params.memory} python $SCRIPTS/check_bound.py --code {params.code} {params.limits}"
         " {params.ladders} {params.cells} --read {input} --manifest {output} 2> {log}"

@@ -1,6 +1,7 @@
+# What is judged is what the run has read, so its digest is a parameter, and not its time.
 rule judge_claims:
     input:
-        claims=STUDY["claims"],
+        claims=ancient(STUDY["claims"]),
         tables=TABLES,
     output:
         table=f"{R}/claims.csv",
@@ -15,9 +16,10 @@ rule judge_claims:
         mem_mb=2000,
     params:
         code=digest("judge_claims.py", "tables"),
+        claims=CLAIMS_DIGEST,
     shell:
-        "python scripts/judge_claims.py --claims={input.claims:q} --tables {input.tables}"
-        " --output {output.table} --markdown {output.page} 2> {log}"
+        'python $SCRIPTS/judge_claims.py --claims="$CLAIMS" --stated-in={input.claims:q}'
+        " --tables {input.tables} --output {output.table} --markdown {output.page} 2> {log}"
 
 
 rule typeset_claims:
@@ -36,4 +38,4 @@ rule typeset_claims:
     params:
         code=digest("typeset_table.py", "tables"),
     shell:
-        "python scripts/typeset_table.py --what claims --input {input} --output {output} 2> {log}"
+        "python $SCRIPTS/typeset_table.py --what claims --input {input} --output {output} 2> {log}"

@@ -1,19 +1,20 @@
+import hashlib
 import os
 import re
 
-import code_digest
+import lost_records
 import resources
 import study as studies
+from snakemake.settings.enums import PersistenceBackend
 from snakemake_interface_executor_plugins.settings import DeploymentMethod
-
-STEPS = Path(workflow.basedir).parent / "scripts"
 
 
 def read_study():
     """The study of the command line, or the default one: never a mixture of both."""
     if not Path("workflow/Snakefile").exists():
-        root = Path(workflow.basedir).parent
-        sys.exit(f"error: run snakemake in {root}, or with --directory {root}")
+        sys.exit(f"error: run snakemake in {ROOT}, or with --directory {ROOT}")
+    if TOLD:
+        return TOLD["study"], studies.cells(TOLD["study"]), []
     files = [Path(os.path.relpath(path)) for path in workflow.overwrite_configfiles]
     files = files or [Path("config/config.yaml")]
     try:
@@ -68,6 +69,8 @@ STUDY, GRID, CLAIMS = read_study()
 DEPLOYED = DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method
 PACKAGES_FROM = enter_situation()
 R = STUDY["results"]
+CLAIMS_DIGEST = TOLD.get("claims") or hashlib.sha256(ascii(CLAIMS).encode()).hexdigest()
+os.environ |= OF_JOBS if TOLD else {"SCRIPTS": "scripts", "CLAIMS": STUDY["claims"]}
 
 
 wildcard_constraints:
@@ -76,11 +79,6 @@ wildcard_constraints:
     d="[0-9]+",
     feature_map="[a-z_]+",
     batch="drawn/shared~[0-9]+|source~[^/]+/(shared~[0-9]+|(N~[0-9]+/)?d~[0-9]+/feature_map~[a-z_]+)",
-
-
-def digest(script, environment):
-    """What a rule's `params: code=` holds: it changes when the step or its environment does."""
-    return code_digest.code_digest(STEPS / script, ENVIRONMENTS / f"{environment}.yaml")
 
 
 def options(**values):
@@ -204,3 +202,16 @@ TABLES = [
         *PROJECTED,
     )
 ]
+
+
+def warn_of_lost_records():
+    in_files = workflow.workflow_settings.persistence_backend == PersistenceBackend.FILE
+    if workflow.is_main_process and in_files and lost_records.lost(TABLES):
+        print(
+            f"warning: Snakemake's records of {R} are gone from {lost_records.RECORDS}, so it reruns"
+            " nothing for a changed setting or step; --forceall makes everything anew",
+            file=sys.stderr,
+        )
+
+
+warn_of_lost_records()

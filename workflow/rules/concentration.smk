@@ -17,7 +17,7 @@ rule measure_concentration:
         code=digest("measure_concentration.py", "linalg"),
         kinds=kinds_of,
     shell:
-        "python scripts/measure_concentration.py --source {wildcards.source} --N {wildcards.N}"
+        "python $SCRIPTS/measure_concentration.py --source {wildcards.source} --N {wildcards.N}"
         " {params.kinds} --input {input} --output {output} 2> {log}"
 
 
@@ -42,7 +42,7 @@ rule encode_concentration:
         kinds=kinds_of,
         options=fresh_windows,
     shell:
-        "python scripts/encode_concentration.py --source {wildcards.source} {params.kinds}"
+        "python $SCRIPTS/encode_concentration.py --source {wildcards.source} {params.kinds}"
         " --weights {input.weights} --text {input.text} {params.options}"
         " --output {output} 2> {log}"
 
@@ -64,7 +64,7 @@ rule average_concentration:
     params:
         code=digest("average_concentration.py", "linalg"),
     shell:
-        "python scripts/average_concentration.py --input {input} --output {output.heads}"
+        "python $SCRIPTS/average_concentration.py --input {input} --output {output.heads}"
         " --layers {output.layers} 2> {log}"
 
 
@@ -84,7 +84,7 @@ rule summarize_tails:
     params:
         code=digest("summarize_tails.py", "linalg"),
     shell:
-        "python scripts/summarize_tails.py --spectral-density {input} --output {output} 2> {log}"
+        "python $SCRIPTS/summarize_tails.py --spectral-density {input} --output {output} 2> {log}"
 
 
 rule plot_concentration:
@@ -112,7 +112,7 @@ rule plot_concentration:
         code=digest("plot_concentration.py", "figures"),
         options=FIGURE_OPTIONS,
     shell:
-        "python scripts/plot_concentration.py --concentration {input.heads}"
+        "python $SCRIPTS/plot_concentration.py --concentration {input.heads}"
         " --layers {input.layers} {params.options} --output {output} 2> {log}"
 
 
@@ -141,5 +141,5 @@ rule plot_tails:
         code=digest("plot_tails.py", "figures"),
         options=FIGURE_OPTIONS,
     shell:
-        "python scripts/plot_tails.py --tails {input.tails}"
+        "python $SCRIPTS/plot_tails.py --tails {input.tails}"
         " --concentration {input.concentration} {params.options} --output {output} 2> {log}"

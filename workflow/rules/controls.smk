@@ -15,4 +15,4 @@ rule tabulate_control:
     params:
         code=lambda w: digest(f"{w.control}.py", "exact"),
     shell:
-        "python scripts/{wildcards.control}.py --output {output} 2> {log}"
+        "python $SCRIPTS/{wildcards.control}.py --output {output} 2> {log}"

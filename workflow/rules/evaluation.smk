@@ -34,7 +34,7 @@ rule evaluate_layers:
         layers=LAYERS,
         threshold=RANK_THRESHOLD,
     shell:
-        "python scripts/evaluate_layers.py {params.layers} {params.threshold}"
+        "python $SCRIPTS/evaluate_layers.py {params.layers} {params.threshold}"
         " --ranks {output.ranks} --passage {output.passage} 2> {log}"
 
 
@@ -54,7 +54,7 @@ rule evaluate_controls:
         code=digest("evaluate_controls.py", "exact"),
         threshold=RANK_THRESHOLD,
     shell:
-        "python scripts/evaluate_controls.py {params.threshold} --output {output} 2> {log}"
+        "python $SCRIPTS/evaluate_controls.py {params.threshold} --output {output} 2> {log}"
 
 
 rule evaluate_head_pairs:
@@ -73,7 +73,7 @@ rule evaluate_head_pairs:
         code=digest("evaluate_head_pairs.py", "exact"),
         threshold=RANK_THRESHOLD,
     shell:
-        "python scripts/evaluate_head_pairs.py {params.threshold} --output {output} 2> {log}"
+        "python $SCRIPTS/evaluate_head_pairs.py {params.threshold} --output {output} 2> {log}"
 
 
 rule evaluate_tasks:
@@ -95,7 +95,7 @@ rule evaluate_tasks:
         layers=LAYERS,
         tasks=options(tasks=EVALUATION["tasks"]),
     shell:
-        "python scripts/evaluate_tasks.py {params.layers} {params.tasks}"
+        "python $SCRIPTS/evaluate_tasks.py {params.layers} {params.tasks}"
         " --runs {output.runs} --output {output.means}"
         " --differences {output.differences} 2> {log}"
 
@@ -118,7 +118,7 @@ rule approximate_layers:
         threshold=RANK_THRESHOLD,
         ladders=ladder_options(),
     shell:
-        "python scripts/approximate_layers.py {params.layers} {params.threshold}"
+        "python $SCRIPTS/approximate_layers.py {params.layers} {params.threshold}"
         " {params.ladders} --output {output} 2> {log}"
 
 
@@ -143,7 +143,7 @@ rule judge_acceptance:
         code=digest("judge_acceptance.py", "tables"),
         criterion=options(**ACCEPTANCE),
     shell:
-        "python scripts/judge_acceptance.py --approximations {input} {params.criterion}"
+        "python $SCRIPTS/judge_acceptance.py --approximations {input} {params.criterion}"
         " --output {output.table} --history {output.history} {output.record} 2> {log}"
 
 
@@ -171,7 +171,7 @@ rule plot_acceptance:
         code=digest("plot_acceptance.py", "figures"),
         options=FIGURE_OPTIONS,
     shell:
-        "python scripts/plot_acceptance.py --acceptance {input} {params.options}"
+        "python $SCRIPTS/plot_acceptance.py --acceptance {input} {params.options}"
         " --output {output} 2> {log}"
 
 
@@ -200,5 +200,5 @@ rule plot_contrast:
         code=digest("plot_contrast.py", "figures"),
         options=FIGURE_OPTIONS,
     shell:
-        "python scripts/plot_contrast.py --passage {input.passage} --tasks {input.tasks}"
+        "python $SCRIPTS/plot_contrast.py --passage {input.passage} --tasks {input.tasks}"
         " {params.options} --output {output} 2> {log}"

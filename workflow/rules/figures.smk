@@ -63,7 +63,7 @@ rule plot_claims:
         code=digest("plot_claims.py", "figures"),
         options=FIGURE_OPTIONS,
     shell:
-        "python scripts/plot_claims.py --claims {input} {params.options}"
+        "python $SCRIPTS/plot_claims.py --claims {input} {params.options}"
         " --output {output} 2> {log}"
 
 
@@ -91,7 +91,7 @@ rule plot_rank_against_d:
         code=digest("plot_rank_against_d.py", "figures"),
         options=FIGURE_OPTIONS,
     shell:
-        "python scripts/plot_rank_against_d.py --summary {input} {params.options}"
+        "python $SCRIPTS/plot_rank_against_d.py --summary {input} {params.options}"
         " --output {output} 2> {log}"
 
 
@@ -119,7 +119,7 @@ rule plot_rank_one_softmax:
         code=digest("plot_rank_one_softmax.py", "figures"),
         options=FIGURE_OPTIONS,
     shell:
-        "python scripts/plot_rank_one_softmax.py --rank-one-softmax {input} {params.options}"
+        "python $SCRIPTS/plot_rank_one_softmax.py --rank-one-softmax {input} {params.options}"
         " --output {output} 2> {log}"
 
 
@@ -147,7 +147,7 @@ rule plot_singular_value_decay:
         code=digest("plot_singular_value_decay.py", "figures"),
         options=FIGURE_OPTIONS,
     shell:
-        "python scripts/plot_singular_value_decay.py --singular-values {input} {params.options}"
+        "python $SCRIPTS/plot_singular_value_decay.py --singular-values {input} {params.options}"
         " --output {output} 2> {log}"
 
 
@@ -175,7 +175,7 @@ rule plot_spectral_density:
         code=digest("plot_spectral_density.py", "figures"),
         options=FIGURE_OPTIONS,
     shell:
-        "python scripts/plot_spectral_density.py --spectral-density {input} {params.options}"
+        "python $SCRIPTS/plot_spectral_density.py --spectral-density {input} {params.options}"
         " --output {output} 2> {log}"
 
 
@@ -204,7 +204,7 @@ rule plot_against_N:
         code=digest("plot_against_N.py", "figures"),
         options=FIGURE_OPTIONS,
     shell:
-        "python scripts/plot_against_N.py --summary {input.summary} --all-ones {input.all_ones} {params.options}"
+        "python $SCRIPTS/plot_against_N.py --summary {input.summary} --all-ones {input.all_ones} {params.options}"
         " --output {output} 2> {log}"
 
 
@@ -232,7 +232,7 @@ rule plot_baselines:
         code=digest("plot_baselines.py", "figures"),
         options=FIGURE_OPTIONS,
     shell:
-        "python scripts/plot_baselines.py --baselines {input} {params.options}"
+        "python $SCRIPTS/plot_baselines.py --baselines {input} {params.options}"
         " --output {output} 2> {log}"
 
 
@@ -262,7 +262,7 @@ rule plot_growth:
         code=digest("plot_growth.py", "figures"),
         options=FIGURE_OPTIONS,
     shell:
-        "python scripts/plot_growth.py --growth {input.growth} --sizes {input.sizes}"
+        "python $SCRIPTS/plot_growth.py --growth {input.growth} --sizes {input.sizes}"
         " --slopes {input.slopes} {params.options} --output {output} 2> {log}"
 
 
@@ -290,7 +290,7 @@ rule plot_horizon:
         code=digest("plot_horizon.py", "figures"),
         options=FIGURE_OPTIONS,
     shell:
-        "python scripts/plot_horizon.py --horizon {input} {params.options}"
+        "python $SCRIPTS/plot_horizon.py --horizon {input} {params.options}"
         " --output {output} 2> {log}"
 
 
@@ -318,7 +318,7 @@ rule plot_depth_by_head:
         code=digest("plot_depth_by_head.py", "figures"),
         options=FIGURE_OPTIONS,
     shell:
-        "python scripts/plot_depth_by_head.py --heads {input} {params.options}"
+        "python $SCRIPTS/plot_depth_by_head.py --heads {input} {params.options}"
         " --output {output} 2> {log}"
 
 
@@ -346,7 +346,7 @@ rule plot_bound_tightness:
         code=digest("plot_bound_tightness.py", "figures"),
         options=FIGURE_OPTIONS,
     shell:
-        "python scripts/plot_bound_tightness.py --bound {input} {params.options}"
+        "python $SCRIPTS/plot_bound_tightness.py --bound {input} {params.options}"
         " --output {output} 2> {log}"
 
 
@@ -375,7 +375,7 @@ rule plot_matrix_against_output:
         code=digest("plot_matrix_against_output.py", "figures"),
         options=FIGURE_OPTIONS,
     shell:
-        "python scripts/plot_matrix_against_output.py --bound {input.bound}"
+        "python $SCRIPTS/plot_matrix_against_output.py --bound {input.bound}"
         " --controls {input.controls} {params.options} --output {output} 2> {log}"
 
 
@@ -403,7 +403,7 @@ rule plot_two_token:
         code=digest("plot_two_token.py", "figures"),
         options=FIGURE_OPTIONS,
     shell:
-        "python scripts/plot_two_token.py --two-token {input} {params.options}"
+        "python $SCRIPTS/plot_two_token.py --two-token {input} {params.options}"
         " --output {output} 2> {log}"
 
 
@@ -431,7 +431,7 @@ rule plot_running_sum:
         code=digest("plot_running_sum.py", "figures"),
         options=FIGURE_OPTIONS,
     shell:
-        "python scripts/plot_running_sum.py --running-sum {input} {params.options}"
+        "python $SCRIPTS/plot_running_sum.py --running-sum {input} {params.options}"
         " --output {output} 2> {log}"
 
 
@@ -453,7 +453,7 @@ rule copy_to_gallery:
     params:
         code=digest("copy_to_gallery.py", "figures"),
     shell:
-        "python scripts/copy_to_gallery.py --input {input} --output {output} 2> {log}"
+        "python $SCRIPTS/copy_to_gallery.py --input {input} --output {output} 2> {log}"
 
 
 # The report shows pages; it only offers a CSV for download.
@@ -480,4 +480,4 @@ rule typeset_page:
     params:
         code=digest("typeset_page.py", "linalg"),
     shell:
-        "python scripts/typeset_page.py --input {input} --output {output} 2> {log}"
+        "python $SCRIPTS/typeset_page.py --input {input} --output {output} 2> {log}"

@@ -23,7 +23,7 @@ rule estimate_growth:
         decays=options(decays=DECAYS),
         cells=lambda w: options(cells=growth_folders(w.batch)),
     shell:
-        "python scripts/estimate_growth.py --code {params.code} {params.rows} {params.decays}"
+        "python $SCRIPTS/estimate_growth.py --code {params.code} {params.rows} {params.decays}"
         " {params.cells} --manifest {output} 2> {log}"
 
 
@@ -48,7 +48,7 @@ rule find_horizons:
         longest=options(longest=STUDY["limits"]["horizon_N"]),
         cells=lambda w: options(cells=growth_folders(w.batch)),
     shell:
-        "python scripts/find_horizons.py --code {params.code} {params.rows} {params.longest}"
+        "python $SCRIPTS/find_horizons.py --code {params.code} {params.rows} {params.longest}"
         " {params.cells} --manifest {output} 2> {log}"
 
 
@@ -72,7 +72,7 @@ rule gather_combinations:
         rows=lambda w: options(rows_per_member=8 if w.table == "horizon" else 1 + len(DECAYS)),
         cells=options(cells_digests=[batches.digest(growth_folders(x)) for x in GROWTH_BATCHES]),
     shell:
-        "python scripts/gather_combinations.py --table {wildcards.table} {params.rows}"
+        "python $SCRIPTS/gather_combinations.py --table {wildcards.table} {params.rows}"
         " {params.cells} --output {output} --read {input} 2> {log}"
 
 
@@ -94,5 +94,5 @@ rule compare_growth:
     params:
         code=digest("compare_growth.py", "tables"),
     shell:
-        "python scripts/compare_growth.py --growth {input.growth} --spectrum {input.spectrum}"
+        "python $SCRIPTS/compare_growth.py --growth {input.growth} --spectrum {input.spectrum}"
         " --sizes {output.sizes} --slopes {output.slopes} 2> {log}"

@@ -16,7 +16,7 @@ rule list_packages:
         situation=PACKAGES_FROM,
         pins=lambda w: options(pins=exact_pins(w.environment)) if DEPLOYED else "",
     shell:
-        "python scripts/list_packages.py --environment {wildcards.environment}"
+        "python $SCRIPTS/list_packages.py --environment {wildcards.environment}"
         " --packages-from {params.situation} {params.pins} --output {output} 2> {log}"
 
 
@@ -36,4 +36,4 @@ rule gather_packages:
     params:
         code=digest("gather_packages.py", "linalg"),
     shell:
-        "python scripts/gather_packages.py --input {input} --output {output} 2> {log}"
+        "python $SCRIPTS/gather_packages.py --input {input} --output {output} 2> {log}"

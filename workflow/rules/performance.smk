@@ -19,7 +19,7 @@ rule draw_benchmark_matrix:
     params:
         code=digest("benchmark_matrix.py", "exact"),
     shell:
-        "python scripts/benchmark_matrix.py --N {wildcards.N} --output {output} 2> {log}"
+        "python $SCRIPTS/benchmark_matrix.py --N {wildcards.N} --output {output} 2> {log}"
 
 
 # All cores and all memory: nothing else runs beside it.
@@ -41,7 +41,7 @@ rule measure_performance:
         code=digest("benchmark.py", "benchmark"),
         options=options(seconds=BENCHMARK["seconds"], repeats=BENCHMARK["repeats"]),
     shell:
-        "python scripts/benchmark.py --matrices {input} {params.options} --threads {threads}"
+        "python $SCRIPTS/benchmark.py --matrices {input} {params.options} --threads {threads}"
         " --memory-mb {resources.mem_mb} --output {output} 2> {log}"
 
 
@@ -69,5 +69,5 @@ rule plot_performance:
         code=digest("plot_performance.py", "figures"),
         options=FIGURE_OPTIONS,
     shell:
-        "python scripts/plot_performance.py --performance {input} {params.options}"
+        "python $SCRIPTS/plot_performance.py --performance {input} {params.options}"
         " --output {output} 2> {log}"

@@ -17,7 +17,7 @@ rule project_draws:
     params:
         code=digest("project_draws.py", "linalg"),
     shell:
-        "python scripts/project_draws.py --source {wildcards.source} --N {wildcards.N}"
+        "python $SCRIPTS/project_draws.py --source {wildcards.source} --N {wildcards.N}"
         " --input {input} --output {output.table} --needed {output.needed}"
         " --uniform {output.uniform} 2> {log}"
 
@@ -43,7 +43,7 @@ rule project_heads:
         code=digest("project_heads.py", "model"),
         options=first_window,
     shell:
-        "python scripts/project_heads.py --source {wildcards.source} --weights {input.weights}"
+        "python $SCRIPTS/project_heads.py --source {wildcards.source} --weights {input.weights}"
         " --text {input.text} {params.options} --output {output.table}"
         " --uniform {output.uniform} 2> {log}"
 
@@ -66,7 +66,7 @@ rule gather_lengths:
     params:
         code=digest("gather_lengths.py", "linalg"),
     shell:
-        "python scripts/gather_lengths.py --input {input} --output {output} 2> {log}"
+        "python $SCRIPTS/gather_lengths.py --input {input} --output {output} 2> {log}"
 
 
 rule plot_projection:
@@ -94,5 +94,5 @@ rule plot_projection:
         code=digest("plot_projection.py", "figures"),
         options=FIGURE_OPTIONS,
     shell:
-        "python scripts/plot_projection.py --projection {input.projection}"
+        "python $SCRIPTS/plot_projection.py --projection {input.projection}"
         " --needed {input.needed} {params.options} --output {output} 2> {log}"

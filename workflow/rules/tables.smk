@@ -23,7 +23,7 @@ rule gather_table:
         ),
         cells=options(cells_digests=[batches.digest(folders(name)) for name in BATCHES]),
     shell:
-        "python scripts/gather_table.py --table {wildcards.table} --read {input}"
+        "python $SCRIPTS/gather_table.py --table {wildcards.table} --read {input}"
         " {params.cells} {params.members} --output {output} 2> {log}"
 
 
@@ -45,7 +45,7 @@ rule compare_verdicts:
     params:
         code=digest("compare_verdicts.py", "tables"),
     shell:
-        "python scripts/compare_verdicts.py --rank {input.rank}"
+        "python $SCRIPTS/compare_verdicts.py --rank {input.rank}"
         " --numerical-rank {input.numerical_rank} --spectrum {input.spectrum}"
         " --output {output} 2> {log}"
 
@@ -67,7 +67,7 @@ rule summarize_members:
     params:
         code=digest("summarize_members.py", "tables"),
     shell:
-        "python scripts/summarize_members.py --verdicts {input.verdicts}"
+        "python $SCRIPTS/summarize_members.py --verdicts {input.verdicts}"
         " --spectrum {input.spectrum} --output {output} 2> {log}"
 
 
@@ -89,7 +89,7 @@ rule average_heads:
         code=digest("average_heads.py", "tables"),
         sources=options(source=MODELS),
     shell:
-        "python scripts/average_heads.py --spectrum {input.spectrum} {params.sources}"
+        "python $SCRIPTS/average_heads.py --spectrum {input.spectrum} {params.sources}"
         " --members {input.members} --output {output} 2> {log}"
 
 
@@ -108,7 +108,7 @@ rule list_left_cells:
         code=digest("list_left_cells.py", "linalg"),
         cells=options(cells=left_the_grid()),
     shell:
-        "python scripts/list_left_cells.py {params.cells} --output {output} 2> {log}"
+        "python $SCRIPTS/list_left_cells.py {params.cells} --output {output} 2> {log}"
 
 
 rule typeset_by_N:
@@ -127,4 +127,4 @@ rule typeset_by_N:
     params:
         code=digest("typeset_table.py", "tables"),
     shell:
-        "python scripts/typeset_table.py --what by_N --input {input} --output {output} 2> {log}"
+        "python $SCRIPTS/typeset_table.py --what by_N --input {input} --output {output} 2> {log}"
