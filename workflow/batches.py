@@ -12,9 +12,10 @@ its imports, those that scipy is needed for included, and 0.1 s each of Snakemak
 BATCH_SECONDS = 10 * STARTING_SECONDS
 """What a batch of several should take at least, so that a tenth of it at most is its start; a cell
 that takes as long is a batch of its own, while there are few of these."""
-ALONE, SHARED = 40, 32
+ALONE, SHARED = 28, 32
 """At most so many batches of one cell and, but for one a source that is read, of several. This
-bounds what a cluster is sent: a batch is one submission there."""
+bounds what a cluster is sent, a batch being one submission there, and the graph: 420 jobs of these
+and less than 80 of the rest."""
 
 
 class Key(Protocol):
