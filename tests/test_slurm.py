@@ -44,7 +44,8 @@ def only(controls: tuple[str, ...]) -> tuple[str, ...]:
 
 def undisturbed(smoke_repository: Repository, controls: tuple[str, ...]) -> dict[str, bytes]:
     outputs = smoke_repository.outputs(RESULTS)
-    return {path: outputs[path] for path in sorted(f"tables/{name}.csv" for name in controls)}
+    forms = ("tables/{}.csv", "tables/receipts/{}.csv.sha256")
+    return {path: outputs[path] for path in (x.format(name) for name in controls for x in forms)}
 
 
 class Run:
