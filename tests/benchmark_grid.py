@@ -80,7 +80,7 @@ class Grid:
     def measured(self, study: dict, *arguments: str) -> tuple[float, float, float]:
         """Seconds, CPU seconds and the largest process's MB of a Snakemake run."""
         path = self.repository.write("grid.yaml", yaml.safe_dump(study))
-        options = ("--cores", "2", "--quiet", "all", "--configfile", path)
+        options = ("--cores", "2", "--quiet", "rules", "--configfile", path)
         command = [sys.executable, "-c", MEASURING, *self.repository.command(*options, *arguments)]
         self.clock.write_text("")
         run = subprocess.run(
