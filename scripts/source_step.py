@@ -40,7 +40,8 @@ class SourceStep:
         arrays.add_argument("--scales", nargs="+", help="SOURCE=SCALE, of each of a batch")
         parser.add_argument("--output", help=self.output)
         add_batch_options(parser)
-        parser.add_argument("--cells", nargs="+", type=Path, help="folders of a batch")
+        parser.add_argument("--below", type=Path, help="where the folders of a batch are")
+        parser.add_argument("--cells", nargs="+", help="the batch's folders, below that")
         args = parser.parse_args()
         source = cache(partial(load_arrays, args.input))
         if args.manifest is not None:
@@ -55,7 +56,7 @@ class SourceStep:
         self, args: argparse.Namespace, source: Source, compute: Callable[..., None]
     ) -> None:
         inputs = {} if args.input is None else {"source": file_digest(intact(args.input))}
-        not_content = (*self.keys, "input", "output", "cells", "scales", "members_of")
+        not_content = (*self.keys, "input", "output", "below", "cells", "scales", "members_of")
 
         def own(folder: Path) -> argparse.Namespace:
             return settings_of(args, str(key_of_folder(folder, self.keys)[0]))
@@ -68,7 +69,8 @@ class SourceStep:
             key = key_of_folder(folder, self.keys)
             compute(own(folder), source, key, folder / self.output)
 
-        compute_batch(args.manifest, args.cells, [self.output], key_of, compute_folder)
+        folders = [args.below / cell for cell in args.cells]
+        compute_batch(args.manifest, folders, [self.output], key_of, compute_folder)
 
 
 def add_members(parser: argparse.ArgumentParser) -> None:

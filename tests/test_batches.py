@@ -63,6 +63,13 @@ def test_a_batch_is_worth_its_start(cost, started):
     assert started / 3 < len(planned) <= started
 
 
+@pytest.mark.parametrize("length", [1, 100])
+def test_a_job_can_be_told_of_all_cells_of_a_batch(length):
+    """Linux takes 131,072 bytes of a command, and other words are in it, too."""
+    planned = plan(grid({8: 30_000}, ("s" * length,)), {8: 0.0}, ("s" * length,))
+    assert max(len(" ".join(x.path for x in cells)) for cells in planned.values()) < 120_000
+
+
 def test_the_largest_stay_alone_when_there_are_many():
     cells = grid({256: 500, 512: 41, 4096: 3})
     planned = plan(cells, {256: 1.0, 512: 50.0, 4096: 100.0})

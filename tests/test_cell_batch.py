@@ -36,7 +36,11 @@ class Batch:
         options += ("--members-of", *(f"{name}={number}" for name, number in members.items()))
         options += ("--max-N-values", 8, "--code", code)
         options += ("--manifest", self.manifest("build_cell"))
-        run(build_cell, *options, "--cells", *(cells or self.cells))
+        run(build_cell, *options, *self.below(cells or self.cells))
+
+    def below(self, cells: list[Path]) -> tuple[object, ...]:
+        below = self.folder / "cells"
+        return "--below", below, "--cells", *(cell.relative_to(below) for cell in cells)
 
     def compute(self, *limits: object, code: str = "a") -> None:
         names = "\n".join(map(str, self.cells))
@@ -218,7 +222,7 @@ def test_a_source_that_is_a_file_is_part_of_the_key(tmp_path, capsys):
         q, k = np.random.default_rng(0).standard_normal((2, 1, 9, 2)) + offset
         np.savez(tmp_path / "source.npz", q=q, k=k)
         options = ("--input", tmp_path / "source.npz", "--manifest", batch.manifest("build_cell"))
-        run(build_cell, *options, "--code", "a", "--cells", *batch.cells)
+        run(build_cell, *options, "--code", "a", *batch.below(batch.cells))
         assert counts(capsys).startswith(expected)
 
 

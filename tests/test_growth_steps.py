@@ -125,7 +125,9 @@ def test_a_batch_is_its_combinations_one_by_one(drawn, tmp_path):
     cells.append(tmp_path / "growth" / "source~t/d~4/feature_map~elu_plus_one")
     options = ("--scales", "s=1.0", "t=0.5", "--decays", 0.999, 0.9, "--code", "a")
     manifest = tmp_path / "estimate_growth.txt"
-    run(estimate_growth, *options, "--cells", *cells, "--manifest", manifest)
+    below = tmp_path / "growth"
+    options += ("--below", below, "--cells", *(cell.relative_to(below) for cell in cells))
+    run(estimate_growth, *options, "--manifest", manifest)
     alone = folder / "source~s/d~4/feature_map~elu_plus_one.csv"
     assert (cells[2] / "growth.csv").read_bytes() == alone.read_bytes()
     other = tmp_path / "other.csv"

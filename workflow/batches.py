@@ -17,6 +17,10 @@ ALONE, SHARED = 28, 32
 bounds what a cluster is sent, a batch being one submission there, and the graph: 420 jobs of these
 and less than 80 of the rest."""
 
+LETTERS = 40_000
+"""Of the cells that a job is told of, about: beyond 131,072 Linux refuses a command. Twice as many
+are in a batch at most, for a power of two, and a third more by the chance of a hash."""
+
 
 class Key(Protocol):
     source: str
@@ -31,7 +35,8 @@ def plan(
 ) -> dict[str, list[Key]]:
     """The batches by name, each with its cells, sorted, from the estimated seconds of every cell.
 
-    At most `alone` have one cell for its size, and beyond one a source, `shared` have several.
+    At most `alone` have one cell for its size, and beyond one a source, `shared` have several, or
+    as many more as the names of cells need.
 
     A cell alone gives the batch its name. The others are spread over a power of two of batches by a
     hash of their identity, so that an added cell moves no other, most often: those of all `drawn`
@@ -48,7 +53,9 @@ def plan(
         pool = "drawn" if key.source in drawn else f"source~{key.source}"
         pools.setdefault(pool, {})[key] = cost
     for pool, costs in pools.items():
-        number = 1 << max(0, int(sum(costs.values()) / target).bit_length() - 1)
+        letters = sum(len(key.path) + 1 for key in costs)
+        wanted = max(sum(costs.values()) / target, letters / LETTERS)
+        number = 1 << max(0, int(wanted).bit_length() - 1)
         for key in costs:
             name = f"{pool}/shared~{_hash(key.path) % number:02d}"
             batches.setdefault(name, []).append(key)

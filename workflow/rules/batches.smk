@@ -45,6 +45,15 @@ def growth_folders(batch):
     return [f"{R}/growth/{key.path}" for key in GROWTH_BATCHES[batch]]
 
 
+def cells_of(wildcards):
+    """What the first step of a batch is to make."""
+    return options(below=f"{R}/cells", cells=[x.path for x in BATCHES[wildcards.batch]])
+
+
+def growth_cells_of(wildcards):
+    return options(below=f"{R}/growth", cells=[x.path for x in GROWTH_BATCHES[wildcards.batch]])
+
+
 def manifests(step):
     return [f"{R}/batches/{name}/{step}.txt" for name in BATCHES]
 

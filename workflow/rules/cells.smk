@@ -31,7 +31,7 @@ rule build_cell:
     params:
         code=digest("build_cell.py", "linalg"),
         rows=cell_rows,
-        cells=lambda w: options(cells=folders(w.batch)),
+        cells=cells_of,
     shell:
         "python $SCRIPTS/build_cell.py --code {params.code} {params.rows} {params.cells}"
         " --manifest {output} 2> {log}"

@@ -21,7 +21,7 @@ rule estimate_growth:
         code=digest("estimate_growth.py", "linalg"),
         rows=lambda w: rows(GROWTH_BATCHES[w.batch]),
         decays=options(decays=DECAYS),
-        cells=lambda w: options(cells=growth_folders(w.batch)),
+        cells=growth_cells_of,
     shell:
         "python $SCRIPTS/estimate_growth.py --code {params.code} {params.rows} {params.decays}"
         " {params.cells} --manifest {output} 2> {log}"
@@ -46,7 +46,7 @@ rule find_horizons:
         code=digest("find_horizons.py", "linalg"),
         rows=horizon_rows,
         longest=options(longest=STUDY["limits"]["horizon_N"]),
-        cells=lambda w: options(cells=growth_folders(w.batch)),
+        cells=growth_cells_of,
     shell:
         "python $SCRIPTS/find_horizons.py --code {params.code} {params.rows} {params.longest}"
         " {params.cells} --manifest {output} 2> {log}"
