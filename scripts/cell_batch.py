@@ -32,16 +32,18 @@ def compute_batch(
     Raises SystemExit, naming the cells that failed.
     """
     step, computed, failed = manifest.stem, 0, []
+    found: dict[Path, str] = {}
     for folder in folders:
         try:
             key = key_of(folder)
-            if receipts.is_valid(folder, step, key, outputs):
+            if digest := receipts.valid(folder, step, key, outputs):
+                found[folder] = digest
                 say(f"reused {folder}")
                 continue
             with noted() as digests:
                 compute(folder)
             written = {name: digests[folder / name] for name in outputs}
-            receipts.write_receipt(folder, step, key, written)
+            found[folder] = receipts.write_receipt(folder, step, key, written)
             computed += 1
             say(f"computed {folder}")
         except receipts.Damaged as damage:
@@ -56,7 +58,7 @@ def compute_batch(
     say(f"{computed} computed, {reused} reused, {len(failed)} failed")
     if failed:
         fail(f"{step} failed for {', '.join(map(str, failed))}")
-    receipts.write_manifest(manifest, folders)
+    receipts.write_manifest(manifest, found)
 
 
 def add_batch_options(parser: argparse.ArgumentParser) -> None:

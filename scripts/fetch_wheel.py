@@ -61,6 +61,10 @@ def download(wheel: str, sha256: str, folder: Path) -> Path:
     return path
 
 
+def is_there(path: Path, sha256: str) -> bool:
+    return path.exists() and file_digest(path) == sha256
+
+
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--wheel", required=True, type=matching(WHEEL, "NAME==VERSION"))
@@ -71,7 +75,10 @@ def main(argv: list[str] | None = None) -> None:
     arguments = parser.parse_args(argv)
 
     with tempfile.TemporaryDirectory() as folder:
-        wheel = download(arguments.wheel, arguments.sha256, Path(folder))
+        if is_there(arguments.output, arguments.sha256):
+            wheel = arguments.output
+        else:
+            wheel = download(arguments.wheel, arguments.sha256, Path(folder))
         with whole(arguments.output) as part:
             shutil.copyfile(wheel, part)
             # Of the bytes that stay, since pip's own check is only as good as the user's pip.

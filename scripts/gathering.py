@@ -29,7 +29,8 @@ def vouched_for(
                 fail(f"{folder} is in two batches, {found[folder]} and {manifest}")
             found[folder] = manifest
             try:
-                verified(folder, receipt, manifest, [name])
+                if not verified(folder, receipt, manifest, [name]):
+                    raise Damaged(folder / name, manifest)
             except Damaged as damage:
                 damages.append(damage)
     for damage in damages:

@@ -146,6 +146,12 @@ def digest(path: str | Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def require_bytes(path: str | Path, sha256: str | None) -> None:
+    """Raises ValueError for a file that has changed since its digest was taken."""
+    if sha256 not in (None, digest(path)):
+        raise ValueError(f"{path}: changed while the run was at work; run the same command again")
+
+
 def require_finite(path: str | Path) -> None:
     """Name the first NaN or infinity in the file's order, a block of numbers in memory at a time.
 
@@ -337,6 +343,7 @@ def _decode(stored: "np.ndarray", dtype: str) -> "np.ndarray":
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--input", required=True, help="the user's .npz or .safetensors")
+    parser.add_argument("--sha256", help="what its bytes are to be, before and after")
     parser.add_argument("--output", required=True, help="the source's .npz to write")
     machine_mb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e6
     words = "memory allowed (default: the machine's)"
@@ -347,8 +354,11 @@ def main() -> None:
 
     try:
         inspect(args.input, args.memory_mb)
+        require_bytes(args.input, args.sha256)
         require_finite(args.input)
-        save_arrays(args.output, **read(args.input))
+        arrays = read(args.input)
+        require_bytes(args.input, args.sha256)
+        save_arrays(args.output, **arrays)
     except (ValueError, OSError) as error:
         fail(str(error))
 

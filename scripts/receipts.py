@@ -38,27 +38,32 @@ def content_key(
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def is_valid(folder: Path, step: str, key: str, outputs: Iterable[str]) -> bool:
-    """Whether the outputs are there, byte by byte as the step wrote them from the same content."""
+def valid(folder: Path, step: str, key: str, outputs: Iterable[str]) -> str | None:
+    """The receipt's digest if the outputs are there, byte by byte as the step wrote them from the
+    same content."""
     try:
-        receipt = json.loads(receipt_path(folder, step).read_bytes())
+        content = receipt_path(folder, step).read_bytes()
         written = {name: file_digest(folder / name) for name in outputs}
-        return receipt == {"key": key, "outputs": written}
+        same = json.loads(content) == {"key": key, "outputs": written}
     except (OSError, ValueError):
-        return False
+        return None
+    return hashlib.sha256(content).hexdigest() if same else None
 
 
-def write_receipt(folder: Path, step: str, key: str, written: Mapping[str, str]) -> None:
-    """`written` are the digests of what the step wrote, and not of what may be there since."""
-    receipt = {"key": key, "outputs": written}
+def write_receipt(folder: Path, step: str, key: str, written: Mapping[str, str]) -> str:
+    """The receipt's digest; `written` are those of what the step wrote, and not of what may be
+    there since."""
+    content = f"{json.dumps({'key': key, 'outputs': written}, indent=1)}\n".encode()
     with whole(receipt_path(folder, step)) as part:
-        part.write_text(json.dumps(receipt, indent=1) + "\n", encoding="utf-8")
+        part.write_bytes(content)
+    return hashlib.sha256(content).hexdigest()
 
 
-def write_manifest(path: Path, folders: Iterable[Path]) -> None:
-    receipts = [receipt_path(folder, path.stem) for folder in folders]
+def write_manifest(path: Path, digests: Mapping[Path, str]) -> None:
+    """Of the receipts' digests by folder."""
     with whole(path) as part, part.open("w", encoding="utf-8") as file:
-        file.writelines(f"{file_digest(receipt)}  {receipt.as_posix()}\n" for receipt in receipts)
+        for folder, digest in digests.items():
+            file.write(f"{digest}  {receipt_path(folder, path.stem).as_posix()}\n")
 
 
 def read_manifest(path: Path, cells_digest: str) -> dict[Path, str]:

@@ -24,6 +24,9 @@ import numpy as np
 READ_LATER = (".csv", ".npz", ".whl")
 """Suffixes of what has a receipt: figures, pages and logs have none."""
 
+RUN_AT_WORK = Path(".snakemake", "causalrank", "id")
+"""What $CAUSALRANK_RUN is in the steps of the run that is at work in this folder."""
+
 _NOTED: ContextVar[dict[Path, str] | None] = ContextVar("noted", default=None)
 
 
@@ -69,16 +72,19 @@ def is_damaged(path: Path) -> bool:
 def intact(path: str | Path) -> Path:
     """The path of a file, if its bytes are those that were written; or else the step ends.
 
-    A damaged file is deleted, and so Snakemake makes it anew. The receipt goes last: without it,
+    A damaged file is set aside, and so Snakemake makes it anew. The receipt goes last: without it,
     the file would be believed.
     """
     path = Path(path)
     if _NOTED.get() is None:
-        if is_damaged(path):
-            path.unlink(missing_ok=True)
-            receipt_of(path).unlink(missing_ok=True)
-            remedy = "it is deleted: run the same command again, and it is made anew"
-            fail(f"{path}: not the bytes that were written; {remedy}")
+        try:
+            if is_damaged(path):
+                aside = path.replace(path.with_name(f"{path.name}.damaged"))
+                receipt_of(path).unlink(missing_ok=True)
+                remedy = f"it is {aside.name} now: run the same command again, and it is made anew"
+                fail(f"{path}: not the bytes that were written; {remedy}")
+        except OSError as error:
+            fail(f"{path}: {error.strerror}")
         if not path.exists():
             fail(f"{path}: there is no such file")
     return path
@@ -99,6 +105,7 @@ def whole(path: str | Path) -> Iterator[Path]:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             yield part
+            _require_own_run(path)
             if path.suffix in READ_LATER:
                 _vouch(path, file_digest(part))
             part.replace(path)
@@ -107,6 +114,17 @@ def whole(path: str | Path) -> Iterator[Path]:
             raise
     except OSError as error:
         fail(f"{path} cannot be written: {error}")
+
+
+def _require_own_run(path: Path) -> None:
+    """End a step that has outlived its run, if another run is at work: it is of what was before."""
+    run = os.environ.get("CAUSALRANK_RUN")
+    try:
+        at_work = RUN_AT_WORK.read_text(encoding="utf-8")
+    except OSError:
+        return
+    if run not in (None, at_work):
+        fail(f"{path}: not written: the run of this step was killed, and another one is at work")
 
 
 def _vouch(path: Path, digest: str) -> None:

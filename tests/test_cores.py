@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
@@ -12,7 +13,7 @@ STUDY = {
     "results": "results/cores",
     "sources": {
         "one": {"kind": "gaussian", "members": 1},
-        "two": {"kind": "gaussian", "members": 1},
+        "two": {"kind": "file", "path": "two.npz"},
     },
     "cells": [{"source": ["one", "two"], "N": [8, 9], "d": 2, "feature_map": ["exp", "softmax"]}],
     "approximations": {"noise": [0.1]},
@@ -45,10 +46,12 @@ def test_cores_are_never_oversubscribed(repository: Repository, tmp_path: Path, 
     monkeypatch.setenv("RECORD", str(tmp_path / "record"))
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)
+    q, k, v = np.random.default_rng(0).standard_normal((3, 1, 9, 2))
+    np.savez(repository.folder / "two.npz", q=q, k=k, v=v)
     study = repository.write("study.yaml", yaml.safe_dump(STUDY))
     repository.snakemake("--cores", "2", "--configfile", study, "--", *TARGETS)
     jobs = [line.split() for line in (tmp_path / "record").read_text().splitlines()]
-    assert len(jobs) == 2 * 6 + len(TARGETS)
+    assert len(jobs) == 1 + 2 * 6 + len(TARGETS)
     assert {job[4] for job in jobs} == {"1"}, "what Snakemake allots is what BLAS may take"
     changes = []
     for _, start, end, threads, _ in jobs:

@@ -116,6 +116,29 @@ def test_snakemake_killed_while_its_jobs_live_on(fresh, expected):
     assert not list((fresh.folder / RESULTS).rglob(".part.*"))
 
 
+def test_a_job_that_outlives_its_run_writes_nothing(fresh, expected):
+    """A step of a killed run ends after the next run, whose code is another."""
+    step, log = fresh.folder / "scripts" / "measure_rank.py", "batches/*/*/logs/measure_rank.log"
+    text = step.read_text(encoding="utf-8")
+    wait = "import pathlib, time\nwhile not pathlib.Path('go').exists():\n    time.sleep(0.05)\n"
+    assert '    "exact_rank",\n' in text
+    step.write_text(wait + text.replace('    "exact_rank",\n', '    "another",\n'), "utf-8")
+    first = start(fresh)
+    until(lambda: any((fresh.folder / RESULTS).glob(log)), first)
+    os.kill(first.pid, signal.SIGKILL)
+    first.wait()
+    step.write_text(text, encoding="utf-8")
+    fresh.snakemake(*COMMAND)
+    assert tables(fresh) == expected
+    whole = finished(fresh)
+    assert job_of(fresh)
+    (fresh.folder / "go").touch()
+    while job_of(fresh):
+        time.sleep(0.05)
+    assert tables(fresh) == expected and finished(fresh) == whole
+    assert "Nothing to be done" in fresh.snakemake(*COMMAND).stdout
+
+
 def test_a_killed_job(fresh, expected):
     first = start(fresh)
     os.kill(until(lambda: finished(fresh) and job_of(fresh), first), signal.SIGKILL)
@@ -184,7 +207,7 @@ def test_code_edited_while_it_runs(fresh, undisturbed, expected):
 
 
 def test_a_users_file_that_changes_while_a_run_reads_it(fresh, expected):
-    """What a run has read of other bytes than it was promised is read again."""
+    """A run that would read other bytes than it was promised says so; the next one reads them."""
     path = fresh.folder / "heads.npz"
     right = path.read_bytes()
     q = np.ones((1, 20, 3))
@@ -192,7 +215,9 @@ def test_a_users_file_that_changes_while_a_run_reads_it(fresh, expected):
     first = start(fresh)
     until(lambda: (fresh.folder / RESULTS).exists(), first)  # the study has been read
     path.write_bytes(right)
-    assert first.wait() == 0
+    assert first.wait() != 0
+    log = fresh.folder / RESULTS / "logs" / "read_user_file" / "mine.log"
+    assert "heads.npz: changed while the run was at work" in log.read_text(encoding="utf-8")
     fresh.snakemake(*COMMAND)
     assert tables(fresh) == expected
 

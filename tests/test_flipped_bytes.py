@@ -157,4 +157,6 @@ def test_a_flipped_byte_is_named_and_made_again(smoke_repository, damaged, jobs,
         assert re.search(f"error: {named}: .*not the bytes that .* run the same", text), path
     assert "Traceback" not in text
     damaged.snakemake(*command)
+    for path in (damaged.folder / R).rglob("*.damaged"):
+        path.unlink()
     assert damaged.outputs(R) == expected

@@ -65,11 +65,12 @@ class Cells:
         """A batch's manifest of the tables as they are now, and the digest of its cells."""
         path = self.folder / "batches" / name / "step.txt"
         folders = [table.parent for table in paths]
+        digests = {}
         for folder in folders:
             there = [table for table in (folder / self.paths[0].name,) if table.exists()]
             written = {table.name: file_digest(table) for table in there}
-            receipts.write_receipt(folder, "step", "key", written)
-        receipts.write_manifest(path, folders)
+            digests[folder] = receipts.write_receipt(folder, "step", "key", written)
+        receipts.write_manifest(path, digests)
         digest = hashlib.sha256("\n".join(map(str, folders)).encode()).hexdigest()
         return path, digest
 

@@ -80,11 +80,11 @@ FOLDER = "growth/source~s/d~4/feature_map~elu_plus_one"
 def gathered(folder, *paths: Path, decays: int = 3) -> pd.DataFrame:
     """From one batch of the files as they are, in folders named by their keys."""
     output, manifest = folder / "growth.csv", folder / "estimate_growth.txt"
-    folders = [path.parent for path in paths]
+    folders, digests = [path.parent for path in paths], {}
     for path in folders:
         written = {"growth.csv": file_digest(path / "growth.csv")}
-        receipts.write_receipt(path, "estimate_growth", "key", written)
-    receipts.write_manifest(manifest, folders)
+        digests[path] = receipts.write_receipt(path, "estimate_growth", "key", written)
+    receipts.write_manifest(manifest, digests)
     digest = hashlib.sha256("\n".join(map(str, folders)).encode()).hexdigest()
     batches = ("--read", manifest, "--cells-digests", digest) if paths else ()
     options = ("--table", "growth", "--rows-per-member", decays, "--output", output)

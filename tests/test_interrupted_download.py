@@ -126,6 +126,20 @@ def test_a_download_that_breaks_off_is_made_again(index, tmp_path):
 
 
 @pytest.mark.workflow
+def test_a_download_that_is_there_outlives_a_changed_step_without_network(index, tmp_path):
+    index.cutting = False
+    command = ["--cores", "1", "results/downloads/tiny==1.0.whl", "--configfile", "study.yaml"]
+    repository = made(tmp_path / "repository", index)
+    repository.snakemake(*command)
+    index.cutting = True
+    with (repository.folder / "scripts" / "fetch_wheel.py").open("a", encoding="utf-8") as step:
+        step.write("ADDED = 1\n")
+    assert "rule fetch_wheel" in repository.snakemake(*command).stdout
+    wheel = repository.folder / "results" / "downloads" / "tiny==1.0.whl"
+    assert wheel.read_bytes() == index.content
+
+
+@pytest.mark.workflow
 def test_a_download_that_is_damaged_later_is_made_again(index, tmp_path):
     index.cutting = False
     command = ["--cores", "1", TABLE, "--configfile", "study.yaml"]
@@ -139,7 +153,7 @@ def test_a_download_that_is_damaged_later_is_made_again(index, tmp_path):
     shutil.rmtree(repository.folder / "results" / "model")
     text = repository.snakemake(*command, expect=1).stdout
     name = wheel.relative_to(repository.folder)
-    assert f"error: {name}: not the bytes that were written; it is deleted" in text
+    assert f"error: {name}: not the bytes that were written; it is {wheel.name}.damaged" in text
     assert not wheel.exists()
     repository.snakemake(*command)
     assert wheel.read_bytes() == index.content

@@ -35,10 +35,18 @@ def test_results_without_records():
     assert lost_records.lost(OUTPUTS)
 
 
-def test_a_record_of_one_is_enough():
+def test_every_table_needs_its_record():
     for output in OUTPUTS:
         make(output)
     record(OUTPUTS[1])
+    assert lost_records.lost(OUTPUTS)
+    record(OUTPUTS[0])
+    assert not lost_records.lost(OUTPUTS)
+
+
+def test_what_a_killed_run_has_begun_is_made_again():
+    make(OUTPUTS[0])
+    make(f".snakemake/incomplete/{urlsafe_b64encode(OUTPUTS[0].encode()).decode()}")
     assert not lost_records.lost(OUTPUTS)
 
 

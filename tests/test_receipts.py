@@ -26,6 +26,10 @@ def folders(tmp_path) -> list[Path]:
     return found
 
 
+def digests(folders: list[Path]) -> dict[Path, str]:
+    return {folder: receipts.valid(folder, STEP, key(folder), NAMES) for folder in folders}
+
+
 def written(folder: Path) -> dict[str, str]:
     return {name: file_digest(folder / name) for name in NAMES}
 
@@ -33,7 +37,7 @@ def written(folder: Path) -> dict[str, str]:
 @pytest.fixture
 def manifest(tmp_path, folders) -> Path:
     path = tmp_path / "batch" / f"{STEP}.txt"
-    receipts.write_manifest(path, folders)
+    receipts.write_manifest(path, digests(folders))
     return path
 
 
@@ -53,23 +57,24 @@ def flip(path: Path, place: int) -> None:
 
 def test_a_receipt_is_valid_for_its_key_and_outputs_alone(folders):
     folder = folders[0]
-    assert receipts.is_valid(folder, STEP, key(folder), NAMES)
-    assert not receipts.is_valid(folder, STEP, key(folder, max_N=3), NAMES)
-    assert not receipts.is_valid(folder, STEP, key(folder), NAMES[:1])
-    assert not receipts.is_valid(folder, "check_bound", key(folder), NAMES)
+    receipt = receipts.receipt_path(folder, STEP)
+    assert receipts.valid(folder, STEP, key(folder), NAMES) == file_digest(receipt)
+    assert not receipts.valid(folder, STEP, key(folder, max_N=3), NAMES)
+    assert not receipts.valid(folder, STEP, key(folder), NAMES[:1])
+    assert not receipts.valid(folder, "check_bound", key(folder), NAMES)
 
 
 @pytest.mark.parametrize("name", [*NAMES, f"receipts/{STEP}.json"])
 @pytest.mark.parametrize("place", [0, 3, -2])
 def test_a_flipped_byte_makes_it_invalid(folders, name, place):
     flip(folders[0] / name, place)
-    assert not receipts.is_valid(folders[0], STEP, key(folders[0]), NAMES)
-    assert receipts.is_valid(folders[1], STEP, key(folders[1]), NAMES)
+    assert not receipts.valid(folders[0], STEP, key(folders[0]), NAMES)
+    assert receipts.valid(folders[1], STEP, key(folders[1]), NAMES)
 
 
 def test_a_missing_output_makes_it_invalid(folders):
     (folders[0] / NAMES[0]).unlink()
-    assert not receipts.is_valid(folders[0], STEP, key(folders[0]), NAMES)
+    assert not receipts.valid(folders[0], STEP, key(folders[0]), NAMES)
 
 
 def test_the_key_holds_everything_but_where_results_are_kept(folders, tmp_path):
@@ -140,5 +145,5 @@ def test_receipts_and_manifests_repeat_byte_by_byte(folders, manifest):
     before = [path.read_bytes() for path in paths]
     for folder in folders:
         receipts.write_receipt(folder, STEP, key(folder), written(folder))
-    receipts.write_manifest(manifest, folders)
+    receipts.write_manifest(manifest, digests(folders))
     assert [path.read_bytes() for path in paths] == before

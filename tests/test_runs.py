@@ -79,6 +79,8 @@ def test_claims_edited_while_a_run_is_at_work(smoke_repository, tmp_path):
         claims.write_text(text.replace("\n  statement: ", "\n  statement: Edited. ", 1), "utf-8")
     assert run.returncode == 0 and ledger.read_bytes() == before
     assert edited.planned(SMOKE)["judge_claims"] == 1
+    tomorrow = time.time() + 86400
+    os.utime(claims, (tomorrow, tomorrow))
     edited.snakemake(*command)
     assert b"Edited. " in ledger.read_bytes()
 

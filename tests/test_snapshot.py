@@ -21,7 +21,7 @@ def here(tmp_path, monkeypatch) -> Path:
 
 def keep(**sources: str) -> None:
     files = {f"{name.replace('__', '/')}.py": text.encode() for name, text in sources.items()}
-    snapshot.keep(files, [], {"workflow": "w"})
+    snapshot.keep(files, [], {"id": "i", "workflow": "w"})
 
 
 def test_only_files_that_changed_are_written_and_those_that_are_gone_removed():
@@ -56,7 +56,7 @@ def test_claims_are_kept_as_they_were_read(here):
     odd = yaml.safe_load(
         "{select: {d: [2020-01-01, 1.0e-300, '1e5', null, é, 注意]}, tolerance: 1}"
     )
-    snapshot.keep({}, [*claims, odd], {})
+    snapshot.keep({}, [*claims, odd], {"id": "i"})
     kept = yaml.safe_load(snapshot.CLAIMS.read_text(encoding="utf-8"))
     assert repr(kept) == repr([*claims, odd])
 
@@ -65,7 +65,7 @@ def test_claims_are_kept_as_they_were_read(here):
 def test_a_study_is_kept_as_it_was_read(name):
     """To its last bit, and in its order: parameters of rules derive from both."""
     study = studies.load([ROOT / "config" / f"{name}.yaml"], {})
-    snapshot.keep({}, [], {"workflow": "w", "study": study})
+    snapshot.keep({}, [], {"id": "i", "workflow": "w", "study": study})
     assert repr(snapshot.kept(snapshot.RUN, "w")["study"]) == repr(study)
 
 
@@ -86,6 +86,7 @@ def test_the_workflow_is_what_every_snakemake_reads(here):
         *("workflow/Snakefile", "workflow/study.py", "workflow/rules/cells.smk"),
         *("workflow/schemas/study.schema.yaml", "workflow/new.py", "envs/exact.yaml"),
         *("envs/deployment/explicit.py", "envs/linalg.linux-64.pin.txt"),
+        *("envs/wheels.txt", "envs/frontend/bin/conda"),
     ):
         repository.write(path, "# other words")
         changed = snapshot.workflow_digest(repository.folder)

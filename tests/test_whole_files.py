@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from conftest import ROOT
 from figure_style import save
 from whole_files import (
+    RUN_AT_WORK,
     fail,
     file_digest,
     intact,
@@ -292,13 +293,15 @@ def test_a_flipped_byte_is_named_and_its_file_goes(tmp_path, capsys, name, which
     read = load_arrays if name == "a.npz" else intact
     read(path)
     flip(path if which == "file" else receipt_of(path), place)
+    content = path.read_bytes()
     with pytest.raises(SystemExit):
         read(path)
     assert capsys.readouterr().err == (
-        f"error: {path}: not the bytes that were written; it is deleted: run the same command"
-        " again, and it is made anew\n"
+        f"error: {path}: not the bytes that were written; it is {name}.damaged now: run the same"
+        " command again, and it is made anew\n"
     )
     assert not path.exists() and not receipt_of(path).exists()
+    assert (tmp_path / f"{name}.damaged").read_bytes() == content
     with pytest.raises(SystemExit):
         read(path)
     assert capsys.readouterr().err == f"error: {path}: there is no such file\n"
@@ -325,6 +328,26 @@ def test_digests_are_noted_in_place_of_receipts(tmp_path):
         intact(table)
 
 
+@pytest.mark.parametrize("at_work", ["this", "another", None])
+def test_a_step_that_has_outlived_its_run_writes_nothing(tmp_path, monkeypatch, capsys, at_work):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CAUSALRANK_RUN", "this")
+    if at_work:
+        RUN_AT_WORK.parent.mkdir(parents=True)
+        RUN_AT_WORK.write_text(at_work)
+    path = tmp_path / "a.csv"
+    path.write_text("x\n1\n")
+    if at_work == "another":
+        with pytest.raises(SystemExit):
+            write_csv(path, ["x"], [[2]])
+        assert capsys.readouterr().err.startswith(f"error: {path}: not written: the run of this")
+        assert path.read_text() == "x\n1\n" and not receipt_of(path).exists()
+        assert not list(tmp_path.glob(".part.*"))
+    else:
+        write_csv(path, ["x"], [[2]])
+        assert path.read_text() == "x\n2\n"
+
+
 READS = {"read_csv", "load", "open", "read_text", "read_bytes", "ZipFile"}
 TAKEN_AS_IT_IS = {
     ("gather_combinations", "path"): "of a batch's cells, whose receipts have been compared",
@@ -334,6 +357,7 @@ TAKEN_AS_IT_IS = {
     ("receipts", "receipt_path(folder, step)"): "the same",
     ("whole_files", "path"): "to compare it",
     ("whole_files", "receipt_of(path)"): "to compare with it",
+    ("whole_files", "RUN_AT_WORK"): "written by no step",
     ("judge_acceptance", "path"): "a record that is not to be deleted: compared by is_damaged",
     ("judge_claims", "path"): "of a list of those that are intact",
     ("judge_claims", "Path(args.claims)"): "the user's",

@@ -89,9 +89,10 @@ def import_closure(script: Path) -> tuple[Path, ...]:
     return tuple(sorted(closure))
 
 
-def code_digest(script: Path, environment: Path) -> str:
-    """SHA-256 over the syntax trees of `script`'s import closure and the environment's content."""
-    digest = hashlib.sha256(pins(environment))
+def code_digest(script: Path, environment: Path, packages: str = "") -> str:
+    """SHA-256 over the syntax trees of `script`'s import closure, the environment's content, and
+    what is known of the packages beyond that: whence they are."""
+    digest = hashlib.sha256(pins(environment) + packages.encode())
     for path in import_closure(script):
         digest.update(path.relative_to(script.parent).as_posix().encode())
         digest.update(fingerprint(path))

@@ -4,13 +4,13 @@ from base64 import urlsafe_b64encode
 from collections.abc import Iterable
 from pathlib import Path
 
-RECORDS = Path(".snakemake", "metadata")
+RECORDS, BEGUN = Path(".snakemake", "metadata"), Path(".snakemake", "incomplete")
 LONGEST = 254
 """Of a name; Snakemake spreads longer ones over folders."""
 
 
 def lost(outputs: Iterable[str]) -> bool:
-    """Whether some of the outputs are there, and none of these has a record."""
+    """Whether an output is there that has no record, and isn't known to be made again either."""
     names = {path: urlsafe_b64encode(path.encode()).decode() for path in outputs}
     there = [name for path, name in names.items() if len(name) <= LONGEST and Path(path).exists()]
-    return bool(there) and not any((RECORDS / name).exists() for name in there)
+    return any(not ((RECORDS / name).exists() or (BEGUN / name).exists()) for name in there)

@@ -17,9 +17,12 @@ FOLDER = Path(".snakemake", "causalrank")
 RUN = FOLDER / "run.json"
 CLAIMS = FOLDER / "claims.yaml"
 SCRIPTS = FOLDER / "scripts"
+ID = FOLDER / "id"
+"""Of the run that is at work: a step of another one, which was killed, writes nothing any more."""
 READ_BY_ALL = (
     *("workflow/Snakefile", "workflow/*.py", "workflow/rules/*.smk", "workflow/schemas/*.yaml"),
-    *("envs/*.yaml", "envs/*.linux-64.pin.txt", "envs/deployment/*.py"),
+    *("envs/*.yaml", "envs/*.linux-64.pin.txt", "envs/wheels.txt"),
+    *("envs/deployment/*.py", "envs/frontend/bin/*"),
 )
 """What every Snakemake of a run reads for itself."""
 
@@ -54,6 +57,7 @@ def keep(sources: Mapping[str, bytes], claims: list, run: Mapping[str, Any]) -> 
     text = yaml.dump(claims, Dumper=yaml.CSafeDumper, allow_unicode=True, sort_keys=False)
     _write(CLAIMS, text.encode())
     _write(RUN, json.dumps(run).encode())
+    _write(ID, run["id"].encode())
 
 
 def _write(path: Path, content: bytes) -> bool:

@@ -22,13 +22,15 @@ def seconds(cell):
     )
 
 
+def combination_seconds(key, number):
+    source, longest = STUDY["sources"][key.source], STUDY["limits"]["horizon_N"]
+    return resources.combination_seconds(key.d, min(tokens_of(source, longest), longest), number)
+
+
 # A drawn source counts as five members: no growth rate depends on their number, so no batch may.
 def growth_seconds(key):
-    source, longest = STUDY["sources"][key.source], STUDY["limits"]["horizon_N"]
-    tokens = min(tokens_of(source, longest), longest)
-    return resources.combination_seconds(
-        key.d, tokens, 5 if key.source in DRAWN else members(source)
-    )
+    source = STUDY["sources"][key.source]
+    return combination_seconds(key, 5 if key.source in DRAWN else members(source))
 
 
 SECONDS = {cell: seconds(cell) for cell in GRID}
@@ -126,6 +128,12 @@ def growth_batch_seconds(wildcards):
 
 def growth_minutes(wildcards, attempt):
     return resources.minutes(growth_batch_seconds(wildcards), attempt, longest_minutes())
+
+
+def horizon_minutes(wildcards, attempt):
+    keys = GROWTH_BATCHES[wildcards.batch]
+    seconds = sum(combination_seconds(x, members(STUDY["sources"][x.source])) for x in keys)
+    return resources.minutes(seconds, attempt, longest_minutes())
 
 
 def longest_growth_first(wildcards, input, attempt):

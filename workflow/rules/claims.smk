@@ -1,8 +1,8 @@
-# What is judged is what the run has read, so its digest is a parameter, and not its time.
+# What is judged is what the run has read: its digest is a parameter, and its file no input, which
+# may come from a clock that is ahead (sources.smk).
 rule judge_claims:
     input:
-        claims=ancient(STUDY["claims"]),
-        tables=TABLES,
+        TABLES,
     output:
         table=f"{R}/claims.csv",
         page=f"{R}/claims.md",
@@ -17,9 +17,10 @@ rule judge_claims:
     params:
         code=digest("judge_claims.py", "tables"),
         claims=CLAIMS_DIGEST,
+        path=STUDY["claims"],
     shell:
-        'python $SCRIPTS/judge_claims.py --claims="$CLAIMS" --stated-in={input.claims:q}'
-        " --tables {input.tables} --output {output.table} --markdown {output.page} 2> {log}"
+        'python $SCRIPTS/judge_claims.py --claims="$CLAIMS" --stated-in={params.path:q}'
+        " --tables {input} --output {output.table} --markdown {output.page} 2> {log}"
 
 
 rule typeset_claims:

@@ -1,6 +1,9 @@
 # Whence the steps' environments come, and whether they are what is pinned.
+import functools
 import os
+import platform
 import re
+from importlib import metadata
 
 ENVIRONMENTS = Path(workflow.basedir).parent / "envs"
 
@@ -29,6 +32,23 @@ def enter_situation():
         print(line, file=sys.stderr)
         situation.remember(name, path)
     return name
+
+
+@functools.cache
+def packages_of(environment):
+    """Whence the packages of an environment are, and what no pin of it says.
+
+    Wheels run with the driver's Python; jobs that have no environment, with its packages, too.
+    """
+    said = [PACKAGES_FROM]
+    if PACKAGES_FROM in ("wheels", "driver"):
+        said.append(platform.python_version())
+    if PACKAGES_FROM == "driver":
+        wanted = dependencies.specs(ENVIRONMENTS / f"{environment}.yaml")
+        names = {re.match(r"[\w.-]+", spec)[0] for spec in wanted}
+        found = {x.name.lower(): x.version for x in metadata.distributions()}
+        said += sorted(f"{name}={found.get(name)}" for name in names)
+    return " ".join(said)
 
 
 def check_environments():

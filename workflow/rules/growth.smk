@@ -41,7 +41,7 @@ rule find_horizons:
         "../../envs/linalg.yaml"
     resources:
         mem_mb=allocated(horizon_memory),
-        runtime=growth_minutes,
+        runtime=horizon_minutes,
     params:
         code=digest("find_horizons.py", "linalg"),
         rows=horizon_rows,

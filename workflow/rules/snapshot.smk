@@ -1,5 +1,6 @@
 # What jobs are given of the study and the code: what their run began with.
 import os
+import secrets
 
 import code_digest
 import snapshot
@@ -25,8 +26,13 @@ def told():
 
 
 # Variables of the shell and not of the workflow: nothing that a rule is made of changes with them.
-OF_JOBS = {"SCRIPTS": snapshot.SCRIPTS.as_posix(), "CLAIMS": snapshot.CLAIMS.as_posix()}
 TOLD = told()
+RUN_ID = TOLD.get("id") or secrets.token_hex(8)
+OF_JOBS = {
+    "SCRIPTS": snapshot.SCRIPTS.as_posix(),
+    "CLAIMS": snapshot.CLAIMS.as_posix(),
+    "CAUSALRANK_RUN": RUN_ID,
+}
 STEPS = snapshot.SCRIPTS if TOLD else ROOT / "scripts"
 CODE = TOLD.get("code", {})
 
@@ -36,7 +42,7 @@ def digest(script, environment):
     name = f"{environment}: {script}"
     if name not in CODE:
         pins = ENVIRONMENTS / f"{environment}.yaml"
-        CODE[name] = code_digest.code_digest(STEPS / script, pins)
+        CODE[name] = code_digest.code_digest(STEPS / script, pins, packages_of(environment))
     return CODE[name]
 
 
@@ -45,7 +51,13 @@ def keep_for_jobs():
     sources = {
         path.relative_to(STEPS).as_posix(): content for path, content in code_digest.sources.items()
     }
-    run = {"workflow": WORKFLOW, "study": STUDY, "claims": CLAIMS_DIGEST, "code": CODE}
+    run = {
+        "id": RUN_ID,
+        "workflow": WORKFLOW,
+        "study": STUDY,
+        "claims": CLAIMS_DIGEST,
+        "code": CODE,
+    }
     try:
         snapshot.keep(sources, CLAIMS, run)
     except OSError as error:

@@ -23,10 +23,11 @@ rule draw_ensemble:
 
 
 # Wheels do not depend on the study, so all studies share one download. It and the encoding come
-# early, because the largest block of cells may wait for them.
+# early, because the largest block of cells may wait for them. A wheel that is there stays while a
+# job is at work, or a changed step would lose it where there is no network.
 rule fetch_wheel:
     output:
-        "results/downloads/{wheel}.whl",
+        update("results/downloads/{wheel}.whl"),
     log:
         f"{R}/logs/fetch_wheel/{{wheel}}.log",
     benchmark:
@@ -91,4 +92,5 @@ rule read_user_file:
         path=lambda w: STUDY["sources"][w.source]["path"],
         content=lambda w: STUDY["sources"][w.source]["digest"],
     shell:
-        "python $SCRIPTS/read_user_file.py --input={params.path:q} --output {output} 2> {log}"
+        "python $SCRIPTS/read_user_file.py --input={params.path:q} --sha256 {params.content}"
+        " --output {output} 2> {log}"
