@@ -7,6 +7,7 @@ sha256sum, vouches for the receipts of the batch's cells, and so for every byte 
 
 import hashlib
 import json
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -40,14 +41,24 @@ def content_key(
 
 def valid(folder: Path, step: str, key: str, outputs: Iterable[str]) -> str | None:
     """The receipt's digest if the outputs are there, byte by byte as the step wrote them from the
-    same content."""
+    same content; of what has been damaged or lost since, it says so."""
     try:
         content = receipt_path(folder, step).read_bytes()
-        written = {name: file_digest(folder / name) for name in outputs}
-        same = json.loads(content) == {"key": key, "outputs": written}
+        receipt = json.loads(content)
     except (OSError, ValueError):
         return None
-    return hashlib.sha256(content).hexdigest() if same else None
+    if not isinstance(receipt, dict) or receipt.get("key") != key:
+        return None
+    paths = {name: folder / name for name in outputs}
+    written = {name: file_digest(path) for name, path in paths.items() if path.is_file()}
+    if receipt == {"key": key, "outputs": written}:
+        return hashlib.sha256(content).hexdigest()
+    for name, path in paths.items():
+        if receipt.get("outputs", {}).get(name) != written.get(name):
+            print(
+                f"{path}: missing, or not the bytes that {step} wrote: made anew", file=sys.stderr
+            )
+    return None
 
 
 def write_receipt(folder: Path, step: str, key: str, written: Mapping[str, str]) -> str:

@@ -37,6 +37,28 @@ def test_only_jobs_of_this_folder_and_prefix_are_cancelled(slurm, tmp_path, caps
     assert capsys.readouterr().err.endswith(": 1 4\n")
 
 
+def test_a_run_that_was_killed_is_known_by_its_prefix(slurm, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (slurm / "queue").write_text(f"1|run_a|{tmp_path}\n2|other_a|{tmp_path}\n", encoding="utf-8")
+    left_jobs.cancel_expected()
+    assert not (slurm / "cancelled").exists()
+    left_jobs.expect("run")
+    left_jobs.cancel_expected()
+    assert (slurm / "cancelled").read_text(encoding="utf-8") == "1\n"
+    assert not left_jobs.PREFIX.exists()
+
+
+def test_where_slurm_is_gone_a_line_says_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    left_jobs.expect("run")
+    with pytest.raises(
+        left_jobs.CannotCancel, match=f"squeue: No such .* delete {left_jobs.PREFIX}"
+    ):
+        left_jobs.cancel_expected()
+    assert left_jobs.PREFIX.exists()
+
+
 def test_an_empty_queue_needs_no_cancelling(slurm, tmp_path):
     (slurm / "queue").touch()
     left_jobs.cancel(tmp_path, "run")

@@ -66,9 +66,13 @@ def test_a_receipt_is_valid_for_its_key_and_outputs_alone(folders):
 
 @pytest.mark.parametrize("name", [*NAMES, f"receipts/{STEP}.json"])
 @pytest.mark.parametrize("place", [0, 3, -2])
-def test_a_flipped_byte_makes_it_invalid(folders, name, place):
+def test_a_flipped_byte_makes_it_invalid(folders, capsys, name, place):
     flip(folders[0] / name, place)
     assert not receipts.valid(folders[0], STEP, key(folders[0]), NAMES)
+    if name in NAMES:
+        assert capsys.readouterr().err == (
+            f"{folders[0] / name}: missing, or not the bytes that {STEP} wrote: made anew\n"
+        )
     assert receipts.valid(folders[1], STEP, key(folders[1]), NAMES)
 
 

@@ -1,4 +1,4 @@
-"""The Slurm jobs that a killed Snakemake leaves behind, cancelled before the next run's own.
+"""The Slurm jobs that a killed Snakemake leaves behind, cancelled before the next run plans.
 
 Slurm knows a job's name, which Snakemake makes of a prefix and a number of the run, and the folder
 that it was submitted in. Whoever holds the folder's lock knows that no run of it is going on.
@@ -14,8 +14,28 @@ PATIENCE = 120.0
 """Seconds that jobs may take to end: Slurm first asks them to, and waits for KillWait."""
 
 
+PREFIX = Path(".snakemake", "causalrank", "slurm")
+"""Of the jobs of the last run on Slurm in this folder, unless it has ended by itself."""
+
+
 class CannotCancel(Exception):
     """Jobs of an earlier run are at work, or might be."""
+
+
+def expect(prefix: str) -> None:
+    """Have the next run look for jobs with that prefix, if this one is killed."""
+    PREFIX.parent.mkdir(parents=True, exist_ok=True)
+    PREFIX.write_text(prefix, encoding="utf-8")
+
+
+def cancel_expected() -> None:
+    """Cancel the jobs in the current folder of a run that was killed, if one was."""
+    if PREFIX.exists():
+        try:
+            cancel(Path.cwd(), PREFIX.read_text(encoding="utf-8"))
+        except CannotCancel as error:
+            raise CannotCancel(f"{error}; where no such job can be, delete {PREFIX}") from None
+        PREFIX.unlink()
 
 
 def cancel(folder: Path, prefix: str) -> None:

@@ -17,8 +17,14 @@ class AnotherRun(Exception):
     """The folder belongs to a run that is still going on."""
 
 
+def release() -> None:
+    """Let others hold what this process does."""
+    while _held:
+        _held.pop().close()
+
+
 def hold(path: Path) -> None:
-    """Hold `path` until the process ends.
+    """Hold `path` until the process ends, or releases it.
 
     Raises AnotherRun when another process holds it. Where the file system has no locks, says so.
     """

@@ -1,5 +1,8 @@
 # On a cluster: what runs where Snakemake does, and what an earlier run left behind.
 import left_jobs
+import run_lock
+
+LOCK = Path(".snakemake", "causalrank.lock")
 
 
 # `--resources runtime=` is the longest time of each submission, and not of them all together.
@@ -52,12 +55,26 @@ localrules:
 
 
 def cancel_left_jobs():
-    """Cancel what a killed run of this folder left in Slurm's queue: it would write the same files."""
+    """Cancel what a killed run of this folder left in Slurm's queue: it would write the same files.
+
+    Before the graph is made, since a job removes files when it is cancelled; not in a dry run.
+    """
+    dry = workflow.output_settings.dryrun or not workflow.is_main_process
+    if dry or not left_jobs.PREFIX.exists():
+        return
+    try:
+        run_lock.hold(LOCK)
+        left_jobs.cancel_expected()
+        run_lock.release()
+    except run_lock.AnotherRun:
+        pass  # whose jobs these are
+    except left_jobs.CannotCancel as error:
+        sys.exit(f"error: {error}")
+
+
+def expect_jobs():
     if workflow.executor_plugin.name == "slurm":
-        try:
-            left_jobs.cancel(Path.cwd(), workflow.executor_settings.jobname_prefix)
-        except left_jobs.CannotCancel as error:
-            sys.exit(f"error: {error}")
+        left_jobs.expect(workflow.executor_settings.jobname_prefix)
 
 
 def keep_to_allocation():
@@ -71,3 +88,4 @@ def keep_to_allocation():
 
 
 keep_to_allocation()
+cancel_left_jobs()

@@ -107,7 +107,12 @@ def failure_summary(run_logs):
     """The logs of the jobs that failed, from Snakemake's logs of the run; a log names the cell."""
     text = "".join(Path(path).read_text(encoding="utf-8") for path in run_logs)
     failed = re.findall(r"log: (\S+) \(check log file", text)
-    return "\n".join(f"failed: see {path}" for path in dict.fromkeys(failed))
+    lines = []
+    for path in dict.fromkeys(failed):
+        begun = Path(path).is_file() and Path(path).stat().st_size > 0
+        why = f"see {path}" if begun else f"{path} is empty: its step did not begin; see above"
+        lines.append(f"failed: {why}")
+    return "\n".join(lines)
 
 
 def source_file(wildcards):
