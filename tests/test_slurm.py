@@ -238,11 +238,15 @@ cells: [{{source: drawn, N: {N}, d: 2, feature_map: relu}}]
 """
 
 
-def test_an_edit_waits_for_the_next_run(slurm, repository, tmp_path):
-    """Of the study and of a step, made before the first job has begun."""
+def test_an_edit_waits_for_the_next_run(slurm, tmp_path):
+    """Of the study and of a step, made before the first job has begun.
+
+    In a folder that every program on the way to a node has to quote.
+    """
     table = "results/edited/tables/rank.csv"
     command = ("--configfile", "study.yaml", "--", table)
     undisturbed = Repository(tmp_path / "undisturbed")
+    repository = Repository(tmp_path / "mein Ordner é")
     step = repository.folder / "scripts" / "measure_rank.py"
     text = step.read_text(encoding="utf-8")
     for N, another in ((8, 9), (9, 10)):
