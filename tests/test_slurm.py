@@ -3,6 +3,7 @@
 Waits are bounded, and long: each job starts two Snakemakes, half a minute on a busy machine.
 """
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -112,17 +113,34 @@ def misbehaving(repository: Repository, **kinds: str) -> None:
         script.write_text(line + script.read_text(encoding="utf-8"), encoding="utf-8")
 
 
+def at_work(repository: Repository) -> dict[int, str]:
+    """The processes of jobs in a repository, with what each of them runs."""
+    found = {}
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it ended
+            if (process / "cwd").readlink() == repository.folder:
+                words = (process / "cmdline").read_bytes().split(b"\0")
+                found[int(process.name)] = b"".join(words[1:2]).decode()
+    return found
+
+
 def process_of(repository: Repository, script: str) -> int:
     """The process that runs a step in a repository."""
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (process / "cmdline").read_bytes().split(b"\0")
-            here = (process / "cwd").readlink() == repository.folder
-        except OSError:  # it ended
-            continue
-        if here and b"".join(words[1:2]).endswith(f"scripts/{script}.py".encode()):
-            return int(process.name)
+    for process, runs in at_work(repository).items():
+        if runs.endswith(f"scripts/{script}.py"):
+            return process
     raise AssertionError(f"nothing runs {script}")
+
+
+def orphaned(repository: Repository, name: str) -> None:
+    """Wait for the jobs of a lost node to end, of which a step that was late has written too."""
+    deadline = time.monotonic() + PATIENCE
+    while left := at_work(repository):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.1)
+    seen = (repository.folder / "faults" / f"{name}.late").read_text(encoding="utf-8")
+    path, number = seen.rsplit(" ", 1)
+    assert (repository.folder / path).stat().st_ino != int(number), "nothing was written late"
 
 
 def history(slurm: slurm_cluster.Cluster, control: str, field: str) -> list[str]:
@@ -164,6 +182,7 @@ def test_what_happens_to_jobs_costs_a_retry(slurm, smoke_repository, repository)
     os.kill(process_of(repository, "rank_one_softmax"), signal.SIGKILL)
     slurm.lose(run.noted("product_rank")["node"])
     run.finish()
+    orphaned(repository, "product_rank")
     assert repository.outputs(RESULTS) == undisturbed(smoke_repository, CONTROLS)
 
     def of(control: str, field: str) -> list[str]:
@@ -194,6 +213,7 @@ def test_a_fault_in_a_batch_costs_its_submission(slurm, smoke_repository, reposi
     built = {path: path.stat().st_ino for path in repository.folder.glob(f"{CELLS}/factors.npz")}
     slurm.lose(run.noted("measure_rank1")["node"])
     run.finish()
+    orphaned(repository, "measure_rank1")
     made, expected = (x.outputs(RESULTS) for x in (repository, smoke_repository))
     others = [path for path in made if made[path] != expected.get(path)]
     assert "tables/rank.csv" in made and len(others) == 9 + 1
