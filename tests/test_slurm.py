@@ -5,6 +5,7 @@ Waits are bounded, and long: each job starts two Snakemakes, half a minute on a 
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import time
@@ -23,6 +24,12 @@ SMOKE = ("--configfile", "config/smoke.yaml")
 RESULTS = "results/smoke"
 CELLS = f"{RESULTS}/cells/*/*/*/*"
 ON_SLURM = ("--workflow-profile", "slurm", "--resources", f"mem_mb={slurm_setup.NODE_MB}")
+AS_DOCUMENTED = (
+    *("--default-resources", "slurm_partition=main", "slurm_account=mine"),
+    *("--resources", f"mem_mb={slurm_setup.NODE_MB}", "runtime=30m"),
+)
+"""As config/cluster.md has it. Of two `--resources`, the last counts; without `runtime`, some
+submissions would ask for an hour."""
 CONTROLS = ("two_token", "running_sum", "all_ones", "product_rank", "rank_one_softmax")
 """Tables of a job each, beside nothing else."""
 PATIENCE = 1200.0  # seconds, for a whole run
@@ -151,11 +158,13 @@ def history(slurm: slurm_cluster.Cluster, control: str, field: str) -> list[str]
 
 
 def test_bytes_are_those_of_a_local_run(slurm, smoke_repository, repository):
-    said = Run(repository, "--slurm-keep-successful-logs", *SMOKE).finish()
+    said = Run(repository, "--slurm-keep-successful-logs", *AS_DOCUMENTED, *SMOKE).finish()
     assert "No wall time" not in said and "No job memory" not in said
-    submitted = slurm.ask("squeue", "--states=all", "--noheader", "--format=%C").split()
+    submitted = slurm.ask("squeue", "--states=all", "--noheader", "--format=%C|%P|%a|%l").split()
     assert 0 < len(submitted) == said.count("submitted with SLURM jobid") <= 60
-    assert set(submitted) == {"1"}, "cores"
+    where, limits = zip(*(x.rsplit("|", 1) for x in submitted), strict=True)
+    assert set(where) == {"1|main|mine"}, "cores, partition, account"
+    assert "30:00" in limits and all(re.fullmatch("([12]?[0-9]|30):00", x) for x in limits)
     logs = list((repository.folder / ".snakemake" / "slurm_logs").rglob("*.log"))
     assert len(logs) == len(submitted)
     for log in logs:  # linuxproc binds no job to its core
