@@ -30,7 +30,10 @@ def once(kind: str, name: str) -> None:
         del held
     elif kind == "late":
         option = "--manifest" if "--manifest" in sys.argv else "--output"
-        while not Path(sys.argv[sys.argv.index(option) + 1]).exists():
+        written = Path(sys.argv[sys.argv.index(option) + 1])
+        while not written.exists():
             time.sleep(0.2)
+        seen = f"{written} {written.stat().st_ino}"
+        noted.with_suffix(".late").write_text(seen, encoding="utf-8")
     else:
         time.sleep(600)

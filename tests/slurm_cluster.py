@@ -74,6 +74,7 @@ class Cluster:
     def __init__(self, folder: Path):
         self.folder = folder
         self.daemons: dict[str, subprocess.Popen] = {}
+        self.configuration = ""
 
     def start(self) -> None:
         munge = self.folder / "munge"
@@ -88,8 +89,8 @@ class Cluster:
         self._run("munged", "--foreground", "--force", *options)
         self._until((munge / "socket").exists)
         CONFIGURATION.parent.mkdir(exist_ok=True)
-        text = configuration(self.folder, _free_ports(1 + NODES))
-        CONFIGURATION.write_text(text, encoding="utf-8")
+        self.configuration = configuration(self.folder, _free_ports(1 + NODES))
+        CONFIGURATION.write_text(self.configuration, encoding="utf-8")
         self._run("slurmctld", "-D", "-c")
         for n in range(NODES):
             self._run("slurmd", "-D", "-N", f"node{n + 1}", name=f"node{n + 1}")
@@ -97,8 +98,12 @@ class Cluster:
         self._until(lambda: self.ask(*idle) == str(NODES))
 
     def stop(self) -> None:
-        """End every job, every daemon and the configuration, and what is left of jobs."""
-        self.ask("scancel", "--partition=main")
+        """End every job, every daemon and the configuration, and what is left of jobs.
+
+        Where the configuration is not the one that this cluster wrote, the jobs are another's too.
+        """
+        if self._configured():
+            self.ask("scancel", "--partition=main")
         for daemon in reversed(self.daemons.values()):  # munged last: the others need it to end
             daemon.terminate()
             try:
@@ -109,7 +114,13 @@ class Cluster:
         for process in _left_behind(self.folder):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
-        CONFIGURATION.unlink(missing_ok=True)
+        if self._configured():
+            CONFIGURATION.unlink()
+
+    def _configured(self) -> bool:
+        with contextlib.suppress(FileNotFoundError):
+            return CONFIGURATION.read_text(encoding="utf-8") == self.configuration != ""
+        return False
 
     def lose(self, node: str) -> None:
         """Stop a node's daemon; the processes of its jobs go on, as behind a broken switch."""

@@ -3,7 +3,9 @@
 Waits are bounded, and long: each job starts two Snakemakes, half a minute on a busy machine.
 """
 
+import contextlib
 import os
+import re
 import signal
 import subprocess
 import time
@@ -22,6 +24,12 @@ SMOKE = ("--configfile", "config/smoke.yaml")
 RESULTS = "results/smoke"
 CELLS = f"{RESULTS}/cells/*/*/*/*"
 ON_SLURM = ("--workflow-profile", "slurm", "--resources", f"mem_mb={slurm_setup.NODE_MB}")
+AS_DOCUMENTED = (
+    *("--default-resources", "slurm_partition=main", "slurm_account=mine"),
+    *("--resources", f"mem_mb={slurm_setup.NODE_MB}", "runtime=30m"),
+)
+"""As config/cluster.md has it. Of two `--resources`, the last counts; without `runtime`, some
+submissions would ask for an hour."""
 CONTROLS = ("two_token", "running_sum", "all_ones", "product_rank", "rank_one_softmax")
 """Tables of a job each, beside nothing else."""
 PATIENCE = 1200.0  # seconds, for a whole run
@@ -112,17 +120,34 @@ def misbehaving(repository: Repository, **kinds: str) -> None:
         script.write_text(line + script.read_text(encoding="utf-8"), encoding="utf-8")
 
 
+def at_work(repository: Repository) -> dict[int, str]:
+    """The processes of jobs in a repository, with what each of them runs."""
+    found = {}
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it ended
+            if (process / "cwd").readlink() == repository.folder:
+                words = (process / "cmdline").read_bytes().split(b"\0")
+                found[int(process.name)] = b"".join(words[1:2]).decode()
+    return found
+
+
 def process_of(repository: Repository, script: str) -> int:
     """The process that runs a step in a repository."""
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (process / "cmdline").read_bytes().split(b"\0")
-            here = (process / "cwd").readlink() == repository.folder
-        except OSError:  # it ended
-            continue
-        if here and b"".join(words[1:2]).endswith(f"scripts/{script}.py".encode()):
-            return int(process.name)
+    for process, runs in at_work(repository).items():
+        if runs.endswith(f"scripts/{script}.py"):
+            return process
     raise AssertionError(f"nothing runs {script}")
+
+
+def orphaned(repository: Repository, name: str) -> None:
+    """Wait for the jobs of a lost node to end, of which a step that was late has written too."""
+    deadline = time.monotonic() + PATIENCE
+    while left := at_work(repository):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.1)
+    seen = (repository.folder / "faults" / f"{name}.late").read_text(encoding="utf-8")
+    path, number = seen.rsplit(" ", 1)
+    assert (repository.folder / path).stat().st_ino != int(number), "nothing was written late"
 
 
 def history(slurm: slurm_cluster.Cluster, control: str, field: str) -> list[str]:
@@ -133,11 +158,13 @@ def history(slurm: slurm_cluster.Cluster, control: str, field: str) -> list[str]
 
 
 def test_bytes_are_those_of_a_local_run(slurm, smoke_repository, repository):
-    said = Run(repository, "--slurm-keep-successful-logs", *SMOKE).finish()
+    said = Run(repository, "--slurm-keep-successful-logs", *AS_DOCUMENTED, *SMOKE).finish()
     assert "No wall time" not in said and "No job memory" not in said
-    submitted = slurm.ask("squeue", "--states=all", "--noheader", "--format=%C").split()
+    submitted = slurm.ask("squeue", "--states=all", "--noheader", "--format=%C|%P|%a|%l").split()
     assert 0 < len(submitted) == said.count("submitted with SLURM jobid") <= 60
-    assert set(submitted) == {"1"}, "cores"
+    where, limits = zip(*(x.rsplit("|", 1) for x in submitted), strict=True)
+    assert set(where) == {"1|main|mine"}, "cores, partition, account"
+    assert "30:00" in limits and all(re.fullmatch("([12]?[0-9]|30):00", x) for x in limits)
     logs = list((repository.folder / ".snakemake" / "slurm_logs").rglob("*.log"))
     assert len(logs) == len(submitted)
     for log in logs:  # linuxproc binds no job to its core
@@ -164,6 +191,7 @@ def test_what_happens_to_jobs_costs_a_retry(slurm, smoke_repository, repository)
     os.kill(process_of(repository, "rank_one_softmax"), signal.SIGKILL)
     slurm.lose(run.noted("product_rank")["node"])
     run.finish()
+    orphaned(repository, "product_rank")
     assert repository.outputs(RESULTS) == undisturbed(smoke_repository, CONTROLS)
 
     def of(control: str, field: str) -> list[str]:
@@ -194,6 +222,7 @@ def test_a_fault_in_a_batch_costs_its_submission(slurm, smoke_repository, reposi
     built = {path: path.stat().st_ino for path in repository.folder.glob(f"{CELLS}/factors.npz")}
     slurm.lose(run.noted("measure_rank1")["node"])
     run.finish()
+    orphaned(repository, "measure_rank1")
     made, expected = (x.outputs(RESULTS) for x in (repository, smoke_repository))
     others = [path for path in made if made[path] != expected.get(path)]
     assert "tables/rank.csv" in made and len(others) == 9 + 1
@@ -238,11 +267,15 @@ cells: [{{source: drawn, N: {N}, d: 2, feature_map: relu}}]
 """
 
 
-def test_an_edit_waits_for_the_next_run(slurm, repository, tmp_path):
-    """Of the study and of a step, made before the first job has begun."""
+def test_an_edit_waits_for_the_next_run(slurm, tmp_path):
+    """Of the study and of a step, made before the first job has begun.
+
+    In a folder that every program on the way to a node has to quote.
+    """
     table = "results/edited/tables/rank.csv"
     command = ("--configfile", "study.yaml", "--", table)
     undisturbed = Repository(tmp_path / "undisturbed")
+    repository = Repository(tmp_path / "mein Ordner é")
     step = repository.folder / "scripts" / "measure_rank.py"
     text = step.read_text(encoding="utf-8")
     for N, another in ((8, 9), (9, 10)):

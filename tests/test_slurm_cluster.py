@@ -24,6 +24,23 @@ def test_a_daemon_that_ends_is_named_with_its_last_lines(tmp_path):
     assert lines == ["node1 ended with 3:", *map(str, range(91, 101)), "error: no such plugin"]
 
 
+def test_only_what_a_cluster_wrote_is_removed_when_it_stops(tmp_path, monkeypatch):
+    """Nor are jobs cancelled of the Slurm that a configuration of another is of."""
+    monkeypatch.setattr(slurm_cluster, "CONFIGURATION", tmp_path / "slurm.conf")
+    cluster, asked = slurm_cluster.Cluster(tmp_path), []
+    monkeypatch.setattr(cluster, "ask", lambda *command: asked.append(command))
+    cluster.stop()
+    (tmp_path / "slurm.conf").write_text("")
+    cluster.stop()
+    cluster.configuration = "its own\n"
+    (tmp_path / "slurm.conf").write_text("another's\n")
+    cluster.stop()
+    assert (tmp_path / "slurm.conf").exists() and not asked
+    (tmp_path / "slurm.conf").write_text("its own\n")
+    cluster.stop()
+    assert not (tmp_path / "slurm.conf").exists() and asked == [("scancel", "--partition=main")]
+
+
 def started(programs: Path) -> subprocess.CompletedProcess:
     """The script, where there are no other programs."""
     command = [sys.executable, str(ROOT / "tests" / "slurm_cluster.py"), "true"]
