@@ -11,7 +11,8 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -78,6 +79,16 @@ def until(condition: Callable[[], object], run: subprocess.Popen) -> object:
         assert run.poll() is None, "the run ended before the fault could come"
         time.sleep(0.01)
     return value
+
+
+@contextmanager
+def stopped(run: subprocess.Popen) -> Iterator[None]:
+    """A run and its jobs stand still meanwhile."""
+    os.killpg(run.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.killpg(run.pid, signal.SIGCONT)
 
 
 def finished(repository: Repository) -> dict[Path, int]:
@@ -154,9 +165,8 @@ def test_two_runs_in_one_folder(fresh, expected):
     """The second says so before its first job, and the first goes on undisturbed."""
     first = start(fresh)
     until(lambda: finished(fresh), first)
-    os.killpg(first.pid, signal.SIGSTOP)  # or it may have ended before the second has begun
-    text = fresh.snakemake(*COMMAND, expect=1).stdout
-    os.killpg(first.pid, signal.SIGCONT)
+    with stopped(first):  # or it may have ended before the second has begun
+        text = fresh.snakemake(*COMMAND, expect=1).stdout
     assert f"error: another run (process {first.pid}) is at work in this folder" in text
     assert "Traceback" not in text and "rule " not in text
     assert first.wait() == 0
@@ -192,8 +202,9 @@ def test_code_edited_while_it_runs(fresh, undisturbed, expected):
     assert edited != text
     first = start(fresh)
     until(lambda: finished(fresh), first)
-    step.write_text(edited, encoding="utf-8")
-    assert not list((fresh.folder / RESULTS).rglob("spectrum.csv")), "the edit came too late"
+    with stopped(first):
+        step.write_text(edited, encoding="utf-8")
+        assert not list((fresh.folder / RESULTS).rglob("spectrum.csv")), "the edit came too late"
     assert first.wait() == 0
     assert tables(fresh) == expected and receipts(fresh) == receipts(undisturbed)
     fresh.snakemake(*COMMAND)
@@ -214,7 +225,8 @@ def test_a_users_file_that_changes_while_a_run_reads_it(fresh, expected):
     np.savez(path, q=q, k=q, v=q)
     first = start(fresh)
     until(lambda: (fresh.folder / RESULTS).exists(), first)  # the study has been read
-    path.write_bytes(right)
+    with stopped(first):
+        path.write_bytes(right)
     assert first.wait() != 0
     log = fresh.folder / RESULTS / "logs" / "read_user_file" / "mine.log"
     assert "heads.npz: changed while the run was at work" in log.read_text(encoding="utf-8")
