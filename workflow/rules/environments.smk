@@ -35,6 +35,15 @@ def enter_situation():
 
 
 @functools.cache
+def installed_version(package):
+    """That of the driver's package, None if it has none of that name."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+@functools.cache
 def packages_of(environment):
     """Whence the packages of an environment are, and what no pin of it says.
 
@@ -46,8 +55,7 @@ def packages_of(environment):
     if PACKAGES_FROM == "driver":
         wanted = dependencies.specs(ENVIRONMENTS / f"{environment}.yaml")
         names = {re.match(r"[\w.-]+", spec)[0] for spec in wanted}
-        found = {x.name.lower(): x.version for x in metadata.distributions()}
-        said += sorted(f"{name}={found.get(name)}" for name in names)
+        said += sorted(f"{name}={installed_version(name)}" for name in names)
     return " ".join(said)
 
 
