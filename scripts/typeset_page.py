@@ -2,6 +2,7 @@
 
 import argparse
 import csv
+import sys
 from collections.abc import Iterable
 from html import escape
 from pathlib import Path
@@ -58,6 +59,8 @@ def main() -> None:
     parser.add_argument("--input", required=True, help="a table, a CSV")
     parser.add_argument("--output", required=True, help="the page, HTML")
     args = parser.parse_args()
+    # Of a large study, a claim's field of what was observed is longer than csv expects.
+    csv.field_size_limit(sys.maxsize)
     with intact(args.input).open(newline="", encoding="utf-8") as file:
         header, *rows = csv.reader(file)
     with whole(args.output) as part:

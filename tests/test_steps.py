@@ -16,6 +16,7 @@ import compare_verdicts
 import draw_ensemble
 import list_left_cells
 import summarize_members
+import typeset_page
 import typeset_table
 from causalrank.ensembles import gaussian
 from conftest import ROOT
@@ -300,3 +301,11 @@ def test_typeset_by_N():
         r"a\_b & relu & 2 & 512 & 1.235 [1, 2] & 2 [1, 2] \\",
         r"\bottomrule",
     ]
+
+
+def test_a_page_holds_a_claim_of_a_large_study(tmp_path):
+    """Of a thousand cells, what was observed is a field beyond csv's own limit of 131,072."""
+    observed = "12345, " * 30_000
+    (tmp_path / "claims.csv").write_text(f'id,observed\na,"{observed}"\n', encoding="utf-8")
+    run(typeset_page, "--input", tmp_path / "claims.csv", "--output", tmp_path / "claims.html")
+    assert observed in (tmp_path / "claims.html").read_text(encoding="utf-8")
