@@ -91,6 +91,8 @@ class Grid:
             text=True,
         )
         if run.returncode:
+            mathematics, work = self.clocked()
+            print(f"failed, after {mathematics:.1f} s of mathematics and {work:.1f} s of cells")
             raise SystemExit(run.stdout[-3000:] + run.stderr[-3000:])
         line = next(x for x in run.stdout.splitlines() if x.startswith("MEASURED"))
         return tuple(map(float, line.split()[1:]))
