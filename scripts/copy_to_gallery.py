@@ -5,7 +5,7 @@ from io import BytesIO
 
 from PIL import Image
 
-from whole_files import fail, whole
+from whole_files import intact, whole
 
 PALETTES = (256, 64, 32, 16, 12, 8)
 COVERAGE = Image.Quantize.MAXCOVERAGE  # the median cut would lose the few coloured words
@@ -34,11 +34,8 @@ def main() -> None:
     parser.add_argument("--bytes", type=int, default=85_000, help="aimed at by fewer colours")
     parser.add_argument("--output", required=True, help="a PNG")
     args = parser.parse_args()
-    try:
-        with Image.open(args.input) as image:
-            content = shrunk(image, args.width, args.bytes)
-    except (OSError, SyntaxError) as error:  # the latter of a chunk's checksum
-        fail(f"{args.input}: damaged ({error}); delete the file and run again")
+    with Image.open(intact(args.input)) as image:
+        content = shrunk(image, args.width, args.bytes)
     with whole(args.output) as part:
         part.write_bytes(content)
 

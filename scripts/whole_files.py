@@ -21,8 +21,8 @@ from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
-READ_LATER = (".csv", ".npz", ".whl")
-"""Suffixes of what has a receipt: figures, pages and logs have none."""
+READ_LATER = (".csv", ".npz", ".png", ".whl")
+"""Suffixes of what has a receipt: of a figure the PNG alone, and pages and logs have none."""
 
 RUN_AT_WORK = Path(".snakemake", "causalrank", "id")
 """What $CAUSALRANK_RUN is in the steps of the run that is at work in this folder."""

@@ -16,7 +16,6 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from PIL import Image
 
-import copy_to_gallery
 import figure_style
 import plot_acceptance
 from approximation_families import FAMILIES
@@ -735,17 +734,3 @@ def test_every_font_size_of_the_schema_is_drawn(name: str, font_size: float) -> 
     tables = [make() for make in FIGURES[name].values()]
     figure = importlib.import_module(f"plot_{name}").draw(*tables, font_size)
     FigureCanvasAgg(figure).draw()
-
-
-def test_a_damaged_figure_gets_into_no_gallery(tmp_path: Path, monkeypatch, capsys) -> None:
-    figure, copy = tmp_path / "a.png", tmp_path / "copy.png"
-    Image.effect_noise((200, 200), 50).save(figure)
-    content = bytearray(figure.read_bytes())
-    content[len(content) // 2] ^= 1
-    figure.write_bytes(content)
-    monkeypatch.setattr("sys.argv", ["x", "--input", str(figure), "--output", str(copy)])
-    with pytest.raises(SystemExit):
-        copy_to_gallery.main()
-    error = capsys.readouterr().err
-    assert error.startswith(f"error: {figure}: damaged (") and error.count("\n") == 1
-    assert not copy.exists()
