@@ -41,8 +41,9 @@ def matrix_rows(head: Head, v: np.ndarray, key: tuple, ladders: Ladders) -> Iter
     exact = original(head.A, v)
     start = generator_of("start", *key).standard_normal(len(v))
     for name, ladder in ladders.items():
+        draws = APPROXIMATIONS[name].draws
         for strength in ladder:
-            generator = generator_of(name, *key, str(strength))
+            generator = generator_of(name, *key, str(strength)) if draws else None
             found, reason = approximate(name, head, strength, generator)
             fields = [None] * len(MEASURED)
             if found is not None:

@@ -176,20 +176,13 @@ def _header(content: bytes) -> tuple[tuple[int, ...], bool, np.dtype]:
     return shape, fortran_order, dtype
 
 
-def _field(value: object) -> object:
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return ""
-    if isinstance(value, float):
-        return repr(float(value))
-    return value
-
-
 def write_csv(path: str | Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Write a table: floats with all their digits, None and NaN as an empty field."""
     with whole(path) as part, part.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)
-        writer.writerows([_field(value) for value in row] for row in rows)
+        # NaN alone differs from itself; of all else csv writes str(), and of None nothing.
+        writer.writerows([None if x != x else x for x in row] for row in rows)
 
 
 def fail(message: str) -> NoReturn:

@@ -23,7 +23,7 @@ Strength = int | float | str
 
 
 Generator = np.random.Generator
-Function = Callable[[Head, Strength, Generator], np.ndarray]
+Function = Callable[[Head, Strength, Generator | None], np.ndarray]
 
 
 def _truncation(head: Head, r: int, _: Generator) -> np.ndarray:
@@ -88,7 +88,7 @@ def _window_of_all(width: int, N: int, mask: str) -> bool:
 
 @dataclass(frozen=True)
 class Approximation:
-    """A_hat, shape (N, N), as `function(head, strength, generator)`.
+    """A_hat, shape (N, N), as `function(head, strength, generator)`; what `draws` needs the last.
 
     `lacks(head, strength)` says in words why there is no such approximation, or nothing. `strength`
     is what a strength is called, `kind` its type. `complete(strength, N, mask)` says whether
@@ -103,6 +103,7 @@ class Approximation:
     lacks: Callable[[Head, Strength], str] = _no_form
     complete: Callable[[Strength, int, str], bool] = _never
     values: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
+    draws: bool = False
 
 
 def _noise(head: Head, strength: float, generator: Generator) -> np.ndarray:
@@ -121,7 +122,7 @@ APPROXIMATIONS: dict[str, Approximation] = {
         _every_token,
     ),
     "linformer": Approximation(
-        "projected tokens", int, _linformer, _row_softmax_only, _every_token
+        "projected tokens", int, _linformer, _row_softmax_only, _every_token, draws=True
     ),
     "projection": Approximation(
         "projected tokens",
@@ -129,12 +130,17 @@ APPROXIMATIONS: dict[str, Approximation] = {
         lambda head, k, generator: low_rank.projection(head.A, k, generator),
         _bidirectional_only,
         _every_token,
+        draws=True,
     ),
     "performer": Approximation(
-        "random features", int, partial(_performer, directions=gaussian), _softmax_only
+        "random features", int, partial(_performer, directions=gaussian), _softmax_only, draws=True
     ),
     "performer_orthogonal": Approximation(
-        "random features", int, partial(_performer, directions=orthogonal), _softmax_only
+        "random features",
+        int,
+        partial(_performer, directions=orthogonal),
+        _softmax_only,
+        draws=True,
     ),
     "taylor": Approximation(
         "order",
@@ -165,15 +171,19 @@ APPROXIMATIONS: dict[str, Approximation] = {
     "quantization": Approximation(
         "bits per entry", int, lambda head, bits, _: quantization.quantized(head.A, bits)
     ),
-    "noise": Approximation("relative standard deviation", float, _noise),
+    "noise": Approximation("relative standard deviation", float, _noise, draws=True),
     "adversary": Approximation(
-        "relative standard deviation", float, _noise, values=perturbation.adversarial_values
+        "relative standard deviation",
+        float,
+        _noise,
+        values=perturbation.adversarial_values,
+        draws=True,
     ),
 }
 
 
 def approximate(
-    name: str, head: Head, strength: Strength, generator: Generator
+    name: str, head: Head, strength: Strength, generator: Generator | None
 ) -> tuple[np.ndarray | None, str]:
     """The approximation of the head's matrix, shape (N, N), or None and why there is none."""
     approximation = APPROXIMATIONS[name]

@@ -64,7 +64,7 @@ def methods(
         for strength in ladder:
             if APPROXIMATIONS[name].complete(strength, passage.q.shape[1], mask):
                 continue
-            generator = generator_of(name, strength)
+            generator = generator_of(name, strength) if APPROXIMATIONS[name].draws else None
             found = [approximate(name, head, strength, generator)[0] for head in heads]
             if all(A_hat is not None for A_hat in found):
                 yield Method(name, strength, np.stack(found))
