@@ -65,7 +65,7 @@ def recorded(paths: Iterable[Path]) -> list[list[str]]:
             why = f"{path}: no record of declarations ({error})"
             print(why, file=sys.stderr)
     if why and not records:
-        fail(f"{why}; put it back or delete it")
+        fail(f"{why}; put it back, or delete it to begin a new history")
     return max(records, key=len, default=[])
 
 

@@ -62,7 +62,12 @@ def noted() -> Iterator[dict[Path, str]]:
 
 
 def is_damaged(path: Path) -> bool:
-    """Whether a file is there that is not what its receipt says; one without a receipt is whole."""
+    """Whether a file is there that is not what its receipt says; one without a receipt is whole.
+
+    A folder in its place is no file, whatever there is of receipts.
+    """
+    if path.is_dir():
+        return True
     try:
         return receipt_of(path).read_bytes() != _vouching(path, file_digest(path))
     except (FileNotFoundError, NotADirectoryError):
@@ -106,6 +111,8 @@ def whole(path: str | Path) -> Iterator[Path]:
         try:
             yield part
             _require_own_run(path)
+            if path.is_dir():
+                fail(f"{path}: a folder, where a file belongs; move it away and run again")
             if path.suffix in READ_LATER:
                 _vouch(path, file_digest(part))
             part.replace(path)

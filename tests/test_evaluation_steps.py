@@ -294,7 +294,7 @@ def test_two_damaged_records_are_never_begun_anew(tmp_path, measured, capsys):
     before = [path.read_bytes() for path in records(tmp_path)]
     with pytest.raises(SystemExit):
         judge(tmp_path, measured, "b")
-    assert capsys.readouterr().err.endswith("; put it back or delete it\n")
+    assert capsys.readouterr().err.endswith("; put it back, or delete it to begin a new history\n")
     assert [path.read_bytes() for path in records(tmp_path)] == before
 
 

@@ -68,9 +68,16 @@ def expected(undisturbed) -> dict[str, bytes]:
 
 
 def start(repository: Repository) -> subprocess.Popen:
-    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    command = repository.command(*COMMAND)
-    return subprocess.Popen(command, cwd=repository.folder, start_new_session=True, **silent)
+    command, folder = repository.command(*COMMAND), repository.folder
+    with (folder / "said").open("wb") as said:
+        return subprocess.Popen(
+            command, cwd=folder, start_new_session=True, stdout=subprocess.DEVNULL, stderr=said
+        )
+
+
+def said(repository: Repository) -> str:
+    """What the run that was started last has told its user."""
+    return (repository.folder / "said").read_text(encoding="utf-8")
 
 
 def until(condition: Callable[[], object], run: subprocess.Popen) -> object:
@@ -154,7 +161,21 @@ def test_a_killed_job(fresh, expected):
     first = start(fresh)
     os.kill(until(lambda: finished(fresh) and job_of(fresh), first), signal.SIGKILL)
     assert first.wait() != 0
+    assert re.search(r"\nfailed: \S+ (ends without an error|is empty): .* was killed", said(fresh))
     assert tables(fresh).items() < expected.items()
+    whole = finished(fresh)
+    fresh.snakemake(*COMMAND)
+    assert whole.items() <= finished(fresh).items()
+    assert tables(fresh) == expected
+
+
+def test_an_interrupt(fresh, expected):
+    """As by Ctrl-C, which all processes of a run are sent."""
+    first = start(fresh)
+    until(lambda: finished(fresh) and job_of(fresh), first)
+    os.killpg(first.pid, signal.SIGINT)
+    assert first.wait() != 0
+    assert "\ninterrupted: the same command" in said(fresh) and "\nfailed: " not in said(fresh)
     whole = finished(fresh)
     fresh.snakemake(*COMMAND)
     assert whole.items() <= finished(fresh).items()

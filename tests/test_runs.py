@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import study
 from conftest import ROOT, Repository
 
 pytestmark = pytest.mark.workflow
@@ -35,6 +36,14 @@ def test_every_job_leaves_a_log_and_a_benchmark(smoke_repository):
         assert all(
             f"computed {cell.relative_to(smoke_repository.folder)}\n" in logs for cell in cells
         )
+
+
+def test_no_study_can_write_into_a_folder_of_another(smoke_repository):
+    results = smoke_repository.folder / "results" / "smoke"
+    pattern = study.read_schema("study")["properties"]["results"]["pattern"]
+    for folder in filter(Path.is_dir, results.iterdir()):
+        assert re.fullmatch(pattern, f"results/my_{folder.name}")
+        assert not re.fullmatch(pattern, f"results/mine/{folder.name}")
 
 
 def test_a_killed_run_is_resumed_by_the_same_command(smoke_repository, repository):

@@ -75,6 +75,15 @@ def test_a_study_without_concentration_and_projection_has_none(tmp_path):
     assert study.concentrations(loaded) == {} and study.projections(loaded) == []
 
 
+def test_results_that_are_a_file_or_below_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("results").mkdir()
+    Path("results", "notes").touch()
+    for folder in ("results/notes", "results/notes/mine"):
+        with pytest.raises(study.StudyError, match=r"results: results/notes is a file; name a"):
+            read(tmp_path, f"results: {folder}\n{GOOD}")
+
+
 def test_every_default_of_the_schema_is_filled_in(tmp_path):
     loaded, _ = read(tmp_path, GOOD)
     assert loaded["results"] == "results"
@@ -167,6 +176,11 @@ BAD = {
     "projection of one token": ("N: 24", "N: 1", ["projection[0].N", "1 is less"]),
     "negative scale": ("members: 2", "members: 2, scale: -1", ["sources.gaussian.scale", "-1"]),
     "results outside": ("sources:", "results: ../up\nsources:", ["results", "../up"]),
+    "results of another study": (
+        "sources:",
+        "results: results/mine/tables/new\nsources:",
+        ["results: 'results/mine/tables/new'", "none that a study's own folder has"],
+    ),
     "bad sha256": ("a" * 64 + ", folder", "abc, folder", ["sources.minilm.weights.sha256"]),
     "N is 512.0": ("N: 16", "N: 16.0", ["cells[1].N: 16.0", "'integer'"]),
     "endless noise": (
@@ -225,6 +239,11 @@ BAD = {
         "sources:",
         "approximations: {truncation: 8}\nsources:",
         ["approximations.truncation", "write a list, [8]"],
+    ),
+    "a ladder of a mapping": (
+        "sources:",
+        "approximations: {truncation: {rank: 8}}\nsources:",
+        ["approximations.truncation: a mapping, where a list belongs"],
     ),
     "list as a key": ("sources:", "[1, 2]: 3\nsources:", ["cannot be a key"]),
     "number as a key": ("sources:", "7: 3\nsources:", ["the key 7 is no word"]),

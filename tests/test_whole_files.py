@@ -307,6 +307,20 @@ def test_a_flipped_byte_is_named_and_its_file_goes(tmp_path, capsys, name, which
     assert capsys.readouterr().err == f"error: {path}: there is no such file\n"
 
 
+def test_a_folder_where_a_file_belongs(tmp_path, capsys):
+    path = tmp_path / "a.csv"
+    (path / "inside").mkdir(parents=True)
+    with pytest.raises(SystemExit), whole(path) as part:
+        part.touch()
+    assert capsys.readouterr().err == (
+        f"error: {path}: a folder, where a file belongs; move it away and run again\n"
+    )
+    with pytest.raises(SystemExit):
+        intact(path)
+    assert f"error: {path}: not the bytes that were written" in capsys.readouterr().err
+    assert not path.exists() and (tmp_path / "a.csv.damaged" / "inside").is_dir()
+
+
 def test_a_file_without_a_receipt_is_taken_as_it_is(tmp_path):
     (tmp_path / "a.csv").write_text("x\n1\n")
     assert intact(str(tmp_path / "a.csv")) == tmp_path / "a.csv"

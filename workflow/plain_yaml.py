@@ -54,7 +54,9 @@ class _UniqueKeyLoader(yaml.CSafeLoader):
 def read_yaml(path: Path) -> Any:
     try:
         if not path.is_file():
-            raise StudyError(f"{path}: there is no such file")
+            raise StudyError(
+                f"{path}: {'it is no file' if path.exists() else 'there is no such file'}"
+            )
         with path.open(encoding="utf-8") as file:
             loader = _UniqueKeyLoader(file)
             try:

@@ -91,7 +91,15 @@ def load(paths: list[Path], overrides: Mapping[str, Any]) -> dict[str, Any]:
                 if "default" in value
             }
             study[name] = defaults | study[name]
+    require_folder(Path(study["results"]), origin)
     return study
+
+
+def require_folder(results: Path, origin: str) -> None:
+    """Raise StudyError if a file is where the results' folder, or one above it, should be."""
+    for folder in (*results.parents, results):
+        if folder.exists() and not folder.is_dir():
+            raise StudyError(f"{origin}: results: {folder} is a file; name a folder")
 
 
 @cache
@@ -152,6 +160,8 @@ def _explain(error: jsonschema.ValidationError) -> str:
         if plain:
             return f"{where}: {error.message}: YAML reads it as a word; write {plain}"
     if error.validator == "type" and error.validator_value == "array":
+        if isinstance(error.instance, dict):
+            return f"{where}: a mapping, where a list belongs; begin each of its items with a dash"
         return f"{where}: {error.message}: write a list, [{error.instance}]"
     return f"{where}: {error.message}" + (f" ({description})" if description else "")
 

@@ -106,13 +106,20 @@ def ladder_options():
 def failure_summary(run_logs):
     """The logs of the jobs that failed, from Snakemake's logs of the run; a log names the cell."""
     text = "".join(Path(path).read_text(encoding="utf-8") for path in run_logs)
+    if "Terminating processes on user request" in text:
+        return "interrupted: the same command does what is left to do"
     failed = re.findall(r"log: (\S+) \(check log file", text)
-    lines = []
-    for path in dict.fromkeys(failed):
-        begun = Path(path).is_file() and Path(path).stat().st_size > 0
-        why = f"see {path}" if begun else f"{path} is empty: its step did not begin; see above"
-        lines.append(f"failed: {why}")
-    return "\n".join(lines)
+    return "\n".join(f"failed: {why_failed(Path(path))}" for path in dict.fromkeys(failed))
+
+
+def why_failed(path):
+    """What the log of a step that failed says: one that ends by itself says an error."""
+    said = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    if not said:
+        return f"{path} is empty: its step did not begin, or was killed; see above"
+    if "error: " in said or "Traceback" in said:
+        return f"see {path}"
+    return f"{path} ends without an error: its step was killed, as it is where memory ends"
 
 
 def source_file(wildcards):
