@@ -61,7 +61,7 @@ def recorded(paths: Iterable[Path]) -> list[list[str]]:
                 raise ValueError("not the bytes that were written")
             record = pd.read_csv(path, dtype=str, keep_default_na=False)
             records.append(record[list(HISTORY_HEADER)].to_numpy().tolist())
-        except (KeyError, ValueError) as error:
+        except (KeyError, ValueError, IsADirectoryError) as error:
             why = f"{path}: no record of declarations ({error})"
             print(why, file=sys.stderr)
     if why and not records:

@@ -62,12 +62,7 @@ def noted() -> Iterator[dict[Path, str]]:
 
 
 def is_damaged(path: Path) -> bool:
-    """Whether a file is there that is not what its receipt says; one without a receipt is whole.
-
-    A folder in its place is no file, whatever there is of receipts.
-    """
-    if path.is_dir():
-        return True
+    """Whether a file is there that is not what its receipt says; one without a receipt is whole."""
     try:
         return receipt_of(path).read_bytes() != _vouching(path, file_digest(path))
     except (FileNotFoundError, NotADirectoryError):
@@ -82,6 +77,7 @@ def intact(path: str | Path) -> Path:
     """
     path = Path(path)
     if _NOTED.get() is None:
+        _require_no_folder(path)
         try:
             if is_damaged(path):
                 aside = path.replace(path.with_name(f"{path.name}.damaged"))
@@ -106,13 +102,12 @@ def whole(path: str | Path) -> Iterator[Path]:
     """
     path = Path(path)
     part = path.with_name(f".part.{path.stem}.{os.urandom(8).hex()}{path.suffix}")
+    _require_no_folder(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             yield part
             _require_own_run(path)
-            if path.is_dir():
-                fail(f"{path}: a folder, where a file belongs; move it away and run again")
             if path.suffix in READ_LATER:
                 _vouch(path, file_digest(part))
             part.replace(path)
@@ -121,6 +116,11 @@ def whole(path: str | Path) -> Iterator[Path]:
             raise
     except OSError as error:
         fail(f"{path} cannot be written: {error}")
+
+
+def _require_no_folder(path: Path) -> None:
+    if path.is_dir():
+        fail(f"{path}: a folder, where a file belongs; move it away and run again")
 
 
 def _require_own_run(path: Path) -> None:

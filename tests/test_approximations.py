@@ -39,7 +39,7 @@ def head(feature_map: str, mask: str, normalization: str) -> Head:
 
 
 def approximate(name: str, one: Head, seed: int = 1) -> np.ndarray:
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(seed) if APPROXIMATIONS[name].draws else None
     return APPROXIMATIONS[name].function(one, STRENGTHS[name], generator)
 
 

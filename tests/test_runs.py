@@ -41,9 +41,9 @@ def test_every_job_leaves_a_log_and_a_benchmark(smoke_repository):
 def test_no_study_can_write_into_a_folder_of_another(smoke_repository):
     results = smoke_repository.folder / "results" / "smoke"
     pattern = study.read_schema("study")["properties"]["results"]["pattern"]
-    for folder in filter(Path.is_dir, results.iterdir()):
-        assert re.fullmatch(pattern, f"results/my_{folder.name}")
-        assert not re.fullmatch(pattern, f"results/mine/{folder.name}")
+    for name in ("benchmark", *(path.name for path in results.iterdir())):
+        assert re.fullmatch(pattern, f"results/my_{name}")
+        assert not re.fullmatch(pattern, f"results/mine/{name}")
 
 
 def test_a_killed_run_is_resumed_by_the_same_command(smoke_repository, repository):

@@ -179,7 +179,7 @@ BAD = {
     "results of another study": (
         "sources:",
         "results: results/mine/tables/new\nsources:",
-        ["results: 'results/mine/tables/new'", "none that a study's own folder has"],
+        ["results: 'results/mine/tables/new'", "what else a study makes in its folder"],
     ),
     "bad sha256": ("a" * 64 + ", folder", "abc, folder", ["sources.minilm.weights.sha256"]),
     "N is 512.0": ("N: 16", "N: 16.0", ["cells[1].N: 16.0", "'integer'"]),

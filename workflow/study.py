@@ -12,6 +12,7 @@ import math
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -98,8 +99,9 @@ def load(paths: list[Path], overrides: Mapping[str, Any]) -> dict[str, Any]:
 def require_folder(results: Path, origin: str) -> None:
     """Raise StudyError if a file is where the results' folder, or one above it, should be."""
     for folder in (*results.parents, results):
-        if folder.exists() and not folder.is_dir():
-            raise StudyError(f"{origin}: results: {folder} is a file; name a folder")
+        with suppress(PermissionError):  # of which the run says more
+            if folder.is_file():
+                raise StudyError(f"{origin}: results: {folder} is a file; name a folder")
 
 
 @cache
@@ -161,7 +163,7 @@ def _explain(error: jsonschema.ValidationError) -> str:
             return f"{where}: {error.message}: YAML reads it as a word; write {plain}"
     if error.validator == "type" and error.validator_value == "array":
         if isinstance(error.instance, dict):
-            return f"{where}: a mapping, where a list belongs; begin each of its items with a dash"
+            return f"{where}: a mapping, where a list belongs"
         return f"{where}: {error.message}: write a list, [{error.instance}]"
     return f"{where}: {error.message}" + (f" ({description})" if description else "")
 

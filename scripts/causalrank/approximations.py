@@ -26,16 +26,16 @@ Generator = np.random.Generator
 Function = Callable[[Head, Strength, Generator | None], np.ndarray]
 
 
-def _truncation(head: Head, r: int, _: Generator) -> np.ndarray:
+def _truncation(head: Head, r: int, _: Generator | None) -> np.ndarray:
     return low_rank.truncation(head.A, r, head.right_vectors)
 
 
-def _nystrom(head: Head, m: int, _: Generator) -> np.ndarray:
+def _nystrom(head: Head, m: int, _: Generator | None) -> np.ndarray:
     L, R = landmarks.nystrom_factors(head, m)
     return head.of_kernel(L @ R.T)
 
 
-def _nystromformer(head: Head, m: int, _: Generator) -> np.ndarray:
+def _nystromformer(head: Head, m: int, _: Generator | None) -> np.ndarray:
     L, R = landmarks.nystromformer_factors(head, m)
     return L @ R.T
 
@@ -88,12 +88,13 @@ def _window_of_all(width: int, N: int, mask: str) -> bool:
 
 @dataclass(frozen=True)
 class Approximation:
-    """A_hat, shape (N, N), as `function(head, strength, generator)`; what `draws` needs the last.
+    """A_hat, shape (N, N), as `function(head, strength, generator)`.
 
     `lacks(head, strength)` says in words why there is no such approximation, or nothing. `strength`
     is what a strength is called, `kind` its type. `complete(strength, N, mask)` says whether
     nothing of N tokens is left out, so that there is nothing to gain. Where `values` is not None,
-    the approximation comes with values of its own, `values(E, v)`. A function raises OverflowError
+    the approximation comes with values of its own, `values(E, v)`. Where it does not say that it
+    `draws`, the generator may be None. A function raises OverflowError
     or ZeroDivisionError where its matrix does not exist in float64.
     """
 

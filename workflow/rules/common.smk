@@ -106,20 +106,31 @@ def ladder_options():
 def failure_summary(run_logs):
     """The logs of the jobs that failed, from Snakemake's logs of the run; a log names the cell."""
     text = "".join(Path(path).read_text(encoding="utf-8") for path in run_logs)
-    if "Terminating processes on user request" in text:
-        return "interrupted: the same command does what is left to do"
-    failed = re.findall(r"log: (\S+) \(check log file", text)
-    return "\n".join(f"failed: {why_failed(Path(path))}" for path in dict.fromkeys(failed))
+    failed = re.findall(r"log: (\S+?)(?:, .*)? \(check log file", text)
+    interrupted = "Terminating processes on user request" in text
+    whys = [why_failed(Path(path), interrupted) for path in dict.fromkeys(failed)]
+    lines = [f"failed: {why}" for why in whys if why]
+    if interrupted:
+        lines.append("interrupted: the same command does what is left to do")
+    return "\n".join(lines)
 
 
-def why_failed(path):
-    """What the log of a step that failed says: one that ends by itself says an error."""
-    said = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+def why_failed(path, interrupted):
+    """Where to read why a step failed, from its log; nothing of one that was interrupted, or of one
+    that ended well in a submission of several."""
+    try:
+        said = path.read_text(encoding="utf-8", errors="replace").rstrip()
+    except OSError as error:
+        return f"{path}: {error.strerror}; see above"
+    if said.endswith(" 0 failed"):
+        return ""
+    if interrupted and (not said or said.endswith("KeyboardInterrupt")):
+        return ""
     if not said:
         return f"{path} is empty: its step did not begin, or was killed; see above"
     if "error: " in said or "Traceback" in said:
         return f"see {path}"
-    return f"{path} ends without an error: its step was killed, as it is where memory ends"
+    return f"see {path}, without an error: its step may have been killed, for memory say; see above"
 
 
 def source_file(wildcards):
