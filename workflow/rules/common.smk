@@ -117,19 +117,18 @@ def failure_summary(run_logs):
 
 def why_failed(path, interrupted):
     """Where to read why a step failed, from its log; nothing of one that was interrupted, or of one
-    that ended well in a submission of several."""
+    that ended well in a cluster's submission of several."""
     try:
         said = path.read_text(encoding="utf-8", errors="replace").rstrip()
     except OSError as error:
-        return f"{path}: {error.strerror}; see above"
-    if said.endswith(" 0 failed"):
-        return ""
-    if interrupted and (not said or said.endswith("KeyboardInterrupt")):
+        return "" if interrupted else f"{path}: {error.strerror}; see above"
+    stopped = interrupted and said.endswith("KeyboardInterrupt")
+    if ("error: " in said or "Traceback" in said) and not stopped:
+        return f"see {path}"
+    if interrupted or (said.endswith(" 0 failed") and not workflow.local_exec):
         return ""
     if not said:
         return f"{path} is empty: its step did not begin, or was killed; see above"
-    if "error: " in said or "Traceback" in said:
-        return f"see {path}"
     return f"see {path}, without an error: its step may have been killed, for memory say; see above"
 
 
