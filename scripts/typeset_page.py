@@ -59,7 +59,7 @@ def main() -> None:
     parser.add_argument("--input", required=True, help="a table, a CSV")
     parser.add_argument("--output", required=True, help="the page, HTML")
     args = parser.parse_args()
-    # Of a large study, a claim's field of what was observed is longer than csv expects.
+    # Of a large study, a claim's field of the lines that it goes by is longer than csv expects.
     csv.field_size_limit(sys.maxsize)
     with intact(args.input).open(newline="", encoding="utf-8") as file:
         header, *rows = csv.reader(file)

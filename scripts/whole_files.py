@@ -77,8 +77,8 @@ def intact(path: str | Path) -> Path:
     """
     path = Path(path)
     if _NOTED.get() is None:
-        _require_no_folder(path)
         try:
+            _require_no_folder(path)
             if is_damaged(path):
                 aside = path.replace(path.with_name(f"{path.name}.damaged"))
                 receipt_of(path).unlink(missing_ok=True)
@@ -102,8 +102,8 @@ def whole(path: str | Path) -> Iterator[Path]:
     """
     path = Path(path)
     part = path.with_name(f".part.{path.stem}.{os.urandom(8).hex()}{path.suffix}")
-    _require_no_folder(path)
     try:
+        _require_no_folder(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             yield part
